@@ -1,0 +1,79 @@
+package takt
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Duration is a length of time in documents: "90s", "1h30m", "2d", "1w". Units: ms, s, m, h, d (24 h),
+// w (7 d). It is never negative and at most 10 years.
+type Duration time.Duration
+
+// DurationPattern is the regular expression that a duration in a document matches.
+const DurationPattern = `^(0|([0-9]{1,9}(\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$`
+
+var (
+	durationWhole = regexp.MustCompile(DurationPattern)
+	durationPart  = regexp.MustCompile(`([0-9.]+)(ms|s|m|h|d|w)`)
+	durationUnit  = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute,
+		"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
+)
+
+const maxDuration = 3660 * 24 * time.Hour
+
+// ParseDuration reads the form that documents use.
+func ParseDuration(s string) (Duration, error) {
+	if !durationWhole.MatchString(s) {
+		return 0, fmt.Errorf("%.40q is no duration: write 90s, 1h30m, 2d or 1w", s)
+	}
+	var sum float64
+	for _, m := range durationPart.FindAllStringSubmatch(s, -1) {
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("%.40q is no duration: %w", s, err)
+		}
+		sum += n * float64(durationUnit[m[2]])
+	}
+	if sum > float64(maxDuration) {
+		return 0, fmt.Errorf("%.40q is more than ten years", s)
+	}
+	return Duration(sum), nil
+}
+
+// Std is d as a time.Duration.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// String is the shortest form with whole units, such as 1h30m or 250ms.
+func (d Duration) String() string {
+	if d == 0 {
+		return "0"
+	}
+	ms := time.Duration(d).Milliseconds()
+	var b strings.Builder
+	for _, u := range []struct {
+		name string
+		ms   int64
+	}{{"w", 7 * 24 * 3_600_000}, {"d", 24 * 3_600_000}, {"h", 3_600_000}, {"m", 60_000}, {"s", 1_000}, {"ms", 1}} {
+		if n := ms / u.ms; n > 0 {
+			fmt.Fprintf(&b, "%d%s", n, u.name)
+			ms -= n * u.ms
+		}
+	}
+	if b.Len() == 0 {
+		return "0"
+	}
+	return b.String()
+}
+
+// MarshalText writes String.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what ParseDuration reads.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := ParseDuration(string(b))
+	*d = v
+	return err
+}

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Config is what an engine is built with; all of it is fixed for its life.
+type Config struct {
+	Partition int
+	Epoch     job.Epoch
+
+	LeaseTTL     time.Duration // of worker leases opened from now on
+	Beat         time.Duration
+	Margin       time.Duration // the holder stops this much before the judge
+	OwnerTTL     time.Duration // P: the partition lease; blindness beyond it defers verdicts
+	MisfireGrace time.Duration // a planned instant this late is still on time
+	CatchUpMax   int           // instants that one step may walk per schedule
+	ReadyMax     int           // queued executions held in memory; the rest stays in the database (R14)
+	PageSize     int           // rows asked for at once
+	Horizon      time.Duration // schedules due within it are held in memory
+	LossMax      int           // infrastructure losses before worker_lost
+	SessionKeep  time.Duration // a silent session without leases is dropped after this
+
+	Switches Switches // test builds only
+}
+
+// Default is the configuration of DESIGN §5.
+func Default() Config {
+	return Config{
+		LeaseTTL: 15 * time.Second, Beat: 3 * time.Second, Margin: 1500 * time.Millisecond,
+		OwnerTTL: 5 * time.Second, MisfireGrace: time.Minute, CatchUpMax: 10_000,
+		ReadyMax: 10_000, PageSize: 1_000, Horizon: time.Minute, LossMax: 5, SessionKeep: time.Minute,
+	}
+}
+
+// Switches remove one part of the model each, so that a test can show that the part is needed. All
+// false in production; nothing but tests sets them.
+type Switches struct {
+	DeadlineFromReceipt bool // answers name the call of receipt instead of the one that set the deadline
+	NoTakeoverGrace     bool // a take-over judges at once
+	DecisionEndsLease   bool // time-out and cancel free the shard at once
+	NoPageGuard         bool // pages are believed whatever changed since they were read
+	OldTokenWrites      bool // reports with an older token count
+	TokensFromZero      bool // tokens do not start at the epoch
+}
+
+// InspectQuery says what to look at. Zero fields select everything.
+type InspectQuery struct {
+	Namespace string
+	Pool      string
+	Execution job.ExecutionID // why does it wait?
+}
+
+// Inspected is the answer: memory as of the last commit.
+type Inspected struct {
+	Sessions  []SessionView
+	Pools     []PoolView
+	Execution *ExecutionView // when the query named one that is in memory
+	Counters  Counters
+}
+
+// SessionView is a live session as the owner sees it.
+type SessionView struct {
+	Session  job.Session
+	Held     []HeldView
+	Free     int
+	LastBeat time.Duration // ago
+	Polling  bool
+}
+
+// HeldView is one lease.
+type HeldView struct {
+	Execution job.ExecutionID
+	Shard     int
+	Token     job.Token
+	Left      time.Duration
+	State     job.ShardState
+	Progress  job.Progress
+}
+
+// PoolView is a pool with its load.
+type PoolView struct {
+	Namespace string
+	Pool      string
+	Workers   int
+	Slots     int
+	Busy      int
+	Queued    int // shards in memory
+}
+
+// ExecutionView is an execution in memory with the reason why each shard waits.
+type ExecutionView struct {
+	Row   Row
+	Waits []job.Reason    // by shard; "" when it does not wait
+	Left  []time.Duration // lease left by shard; 0 when not leased
+}
+
+// Counters count since the engine was made.
+type Counters struct {
+	Stale       int64 // report items refused for their token
+	Granted     int64
+	Renewed     int64
+	Expired     int64
+	Undelivered int64
+	TimedOut    int64
+	Poisoned    int64
+}

@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Now is the instant of a step, read once by the runner.
+type Now struct {
+	Wall job.Instant   // the database's wall time as the owner knows it (R9); planned instants are compared with it
+	Mono time.Duration // a monotonic reading; leases, timers and grace run on it
+}
+
+// Event is something that arrived. Step takes them in the order of DESIGN §10.1 whatever their order
+// in the slice.
+type Event interface{ rank() int }
+
+// ReplyID connects a call with its Answer. The runner draws it.
+type ReplyID uint64
+
+// The events.
+type (
+	// Tick lets timers and planning run; the runner adds one to every step.
+	Tick struct{}
+
+	// Loaded is the first event of an engine's life: the rows of its partition.
+	Loaded struct {
+		Seq        int64 // of the partition row
+		LastToken  job.Token
+		Sessions   []job.Session
+		Executions []Row // every live execution that is not queued, with all its shards
+		Takeover   bool  // another incarnation owned it before: verdicts wait TTL + P instead of TTL
+	}
+
+	// InboxPage is entries read from the partition's inbox, in the order they should be taken.
+	InboxPage struct {
+		Seq     int64 // the partition row's seq in the same snapshot
+		Entries []Entry
+	}
+
+	// DuePage answers Want.Due: schedules with Next ≤ Until, ordered by (Next, Job, Schedule).
+	DuePage struct {
+		Seq     int64
+		Until   job.Instant // as asked
+		Items   []Due
+		Partial bool // there are more up to Until: ask again after the last one
+	}
+
+	// BacklogPage answers Want.Backlog: queued executions ordered by (PlannedAt, ID).
+	BacklogPage struct {
+		Seq     int64
+		Rows    []Row
+		Partial bool // there are more behind the last one
+	}
+
+	// ExecutionPage answers Want.Executions: live or ended executions; one that is nowhere is left out.
+	ExecutionPage struct {
+		Seq   int64
+		Asked []job.ExecutionID
+		Rows  []Row
+	}
+
+	// SessionOpen opens a session or finds it again: idempotent per (pool, worker, incarnation).
+	SessionOpen struct {
+		Reply   ReplyID
+		Session job.Session // ID, Partition and what the worker said; TTL, Beat, Margin are filled by the engine
+		Call    int64
+	}
+
+	// Poll asks for work. It is answered at once when there is some, else after Wait.
+	Poll struct {
+		Reply   ReplyID
+		Session job.SessionID
+		Call    int64
+		Number  int64 // of polls in this session: an older one is answered superseded
+		Free    int   // the worker's own idea of its free slots; can only lower the owner's
+		Held    []job.Token
+		Wait    time.Duration
+	}
+
+	// PollGone tells that nobody waits for this reply any more. A hint, no verdict.
+	PollGone struct{ Reply ReplyID }
+
+	// Heartbeat names what the worker holds. Only what is named is renewed.
+	Heartbeat struct {
+		Reply   ReplyID
+		Session job.SessionID
+		Call    int64
+		Held    []Held
+	}
+
+	// Report carries started / progress / checkpoint / done items.
+	Report struct {
+		Reply   ReplyID
+		Session job.SessionID
+		Call    int64
+		Items   []ReportItem
+	}
+
+	// SessionClose ends a session gracefully: what it holds goes back at once.
+	SessionClose struct {
+		Reply   ReplyID
+		Session job.SessionID
+		Call    int64
+	}
+
+	// Inspect reads what only memory knows. It changes nothing.
+	Inspect struct {
+		Reply ReplyID
+		Query InspectQuery
+	}
+
+	// SetAside records an event that alone made a step or its commit fail (R3) and removes its entry.
+	SetAside struct {
+		Event Event
+		Error string
+	}
+)
+
+// Row is an execution with all its shards and the definition of its revision.
+type Row struct {
+	Execution  job.Execution
+	Shards     []job.Shard
+	Definition *job.Definition
+}
+
+// Due is one schedule that is due soon.
+type Due struct {
+	Definition *job.Definition // newest revision
+	Cursor     job.Cursor
+}
+
+// EntryKind says what an inbox entry is about.
+type EntryKind string
+
+// The kinds of inbox entries. One that the engine does not know is left alone, with an alarm.
+const (
+	EntryJobChanged EntryKind = "job_changed" // created or edited: read the newest revision
+	EntryTrigger    EntryKind = "trigger"
+	EntryCancel     EntryKind = "cancel"
+	EntryRerun      EntryKind = "rerun"
+)
+
+// Entry is one row of the inbox: a person's request to the owner, joined by the store with the rows it
+// refers to. Entries are level-triggered: what counts is the newest revision, not the one at writing.
+type Entry struct {
+	ID        int64
+	Kind      EntryKind
+	Job       job.UID         // job_changed, trigger
+	Execution job.ExecutionID // trigger, cancel, rerun
+	Request   *Request        // trigger
+	Note      string          // cancel, rerun: what the person said; free text, ≤ 1 KiB
+
+	Definition *job.Definition // newest revision of Job; nil when the job is gone
+	Cursors    []job.Cursor    // of Job
+}
+
+// Request is a requested execution as it travels in the entry.
+type Request struct {
+	At     job.Instant
+	Key    string // the request's idempotency key; may be empty
+	Params json.RawMessage
+}
+
+// Held is one shard that a worker says it runs.
+type Held struct {
+	Token    job.Token
+	Progress *job.Progress // nil: nothing new
+}
+
+// ItemKind is the kind of a report item.
+type ItemKind string
+
+// The kinds of report items.
+const (
+	ItemStarted    ItemKind = "started"
+	ItemProgress   ItemKind = "progress"
+	ItemCheckpoint ItemKind = "checkpoint"
+	ItemDone       ItemKind = "done"
+)
+
+// Outcome is how a handler ended.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeSuccess   Outcome = "success"
+	OutcomeError     Outcome = "error"      // may be retried; RetryAfter may set the earliest time
+	OutcomeFatal     Outcome = "fatal"      // must not be retried
+	OutcomeSnooze    Outcome = "snooze"     // again after RetryAfter, no attempt is burnt
+	OutcomeCancelled Outcome = "cancelled"  // stopped because it was told to (cancel, time-out)
+	OutcomeReleased  Outcome = "released"   // given back unfinished by a worker that stops
+	OutcomeLeaseLost Outcome = "lease_lost" // the worker fenced itself off
+)
+
+// ReportItem is one item of a report. Seq rises per attempt; an item at or below the highest one taken
+// in is ignored, but a repeated done is answered accepted again.
+type ReportItem struct {
+	Execution  job.ExecutionID
+	Shard      int
+	Token      job.Token
+	Seq        int64
+	Kind       ItemKind
+	Progress   job.Progress    // progress
+	Checkpoint json.RawMessage // checkpoint
+	Outcome    Outcome         // done
+	Result     json.RawMessage // done
+	Failure    *job.Failure    // done
+	RetryAfter time.Duration   // done: snooze, error
+}
+
+// The ranks are the order of DESIGN §10.1: control entries, reports, beats, polls, timers, planning.
+// What arrived beats expiry.
+func (Loaded) rank() int        { return 0 }
+func (SetAside) rank() int      { return 1 }
+func (ExecutionPage) rank() int { return 2 }
+func (InboxPage) rank() int     { return 3 }
+func (SessionOpen) rank() int   { return 4 }
+func (Report) rank() int        { return 5 }
+func (Heartbeat) rank() int     { return 6 }
+func (SessionClose) rank() int  { return 7 }
+func (PollGone) rank() int      { return 8 }
+func (Poll) rank() int          { return 9 }
+func (BacklogPage) rank() int   { return 10 }
+func (DuePage) rank() int       { return 11 }
+func (Tick) rank() int          { return 12 }
+func (Inspect) rank() int       { return 13 }

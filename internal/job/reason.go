@@ -1,0 +1,79 @@
+package job
+
+// Reason says why something was decided. It is a value: the engine that decides returns it, and CLI,
+// API and journal show the same one (DESIGN R12).
+type Reason string
+
+// The reasons.
+const (
+	ReasonNone Reason = ""
+
+	// why an execution or shard waits
+	WaitNoWorker  Reason = "no_worker"  // no live worker in the pool
+	WaitNoHandler Reason = "no_handler" // no live worker offers the handler
+	WaitNoSlot    Reason = "no_slot"    // every worker that offers the handler is full
+	WaitNoPoll    Reason = "no_poll"    // a worker has room and has not asked for work yet
+	WaitRetry     Reason = "retry_wait" // waits for its next attempt
+	WaitLease     Reason = "lease_open" // waits until the former holder confirms or its lease runs out
+	WaitBacklog   Reason = "backlog"    // waits in the database behind others
+
+	// why a shard was given to a worker
+	RouteLeastBusy Reason = "least_busy"
+
+	// why an attempt, a shard or an execution ended or went back
+	ReasonHandlerError     Reason = "handler_error"     // the handler returned an error that may be retried
+	ReasonHandlerFatal     Reason = "handler_fatal"     // the handler returned an error that must not be retried
+	ReasonRetriesExhausted Reason = "retries_exhausted" // the last allowed attempt failed
+	ReasonAttemptTimeout   Reason = "attempt_timeout"   // timeout.attempt passed
+	ReasonStalled          Reason = "stalled"           // timeout.stall passed without progress, although it beat
+	ReasonLeaseExpired     Reason = "lease_expired"     // the holder fell silent
+	ReasonUndelivered      Reason = "undelivered"       // the assignment was never confirmed
+	ReasonWorkerLost       Reason = "worker_lost"       // lost too often (infrastructure bound)
+	ReasonReleased         Reason = "released"          // given back by a worker that stops
+	ReasonSnoozed          Reason = "snoozed"           // the handler asked to be called later
+	ReasonCancelRequested  Reason = "cancel_requested"  // a person asked
+	ReasonGraceOver        Reason = "grace_over"        // did not confirm its stop in time
+	ReasonRerun            Reason = "rerun"             // a person asked for another go
+	ReasonPartial          Reason = "partial"           // some shards succeeded, others did not
+
+	// why a planned instant became no execution (decisions)
+	ReasonMissedDown    Reason = "missed_down"     // nobody planned it in time and the misfire policy made no execution of it
+	ReasonClockStepBack Reason = "clock_went_back" // recorded only: wall time stepped
+	ReasonBadEntry      Reason = "poison"          // set aside: the store or the engine refuses it
+)
+
+var reasonText = map[Reason]string{
+	WaitNoWorker:           "no live worker in the pool",
+	WaitNoHandler:          "no live worker offers the handler",
+	WaitNoSlot:             "every worker that offers the handler is busy",
+	WaitNoPoll:             "a worker has room and will take it when it asks next",
+	WaitRetry:              "waits for its next attempt",
+	WaitLease:              "waits until the former holder confirms its stop or its lease runs out",
+	WaitBacklog:            "waits behind other executions",
+	RouteLeastBusy:         "the worker with the fewest leases",
+	ReasonHandlerError:     "the handler returned an error",
+	ReasonHandlerFatal:     "the handler returned an error that must not be retried",
+	ReasonRetriesExhausted: "the last allowed attempt failed",
+	ReasonAttemptTimeout:   "the attempt took longer than timeout.attempt",
+	ReasonStalled:          "no progress for timeout.stall, although the worker was alive",
+	ReasonLeaseExpired:     "the worker fell silent and its lease ran out",
+	ReasonUndelivered:      "the assignment never reached the worker",
+	ReasonWorkerLost:       "workers were lost too often while running it",
+	ReasonReleased:         "the worker stopped and gave it back",
+	ReasonSnoozed:          "the handler asked to be called later",
+	ReasonCancelRequested:  "cancel was requested",
+	ReasonGraceOver:        "the handler did not confirm its stop in time",
+	ReasonRerun:            "a rerun was requested",
+	ReasonPartial:          "some shards succeeded, others did not",
+	ReasonMissedDown:       "nobody planned it in time",
+	ReasonClockStepBack:    "the wall clock stepped back",
+	ReasonBadEntry:         "set aside: it can not be stored or decided",
+}
+
+// Text is the reason in words; the value itself when it has none.
+func (r Reason) Text() string {
+	if t, ok := reasonText[r]; ok {
+		return t
+	}
+	return string(r)
+}

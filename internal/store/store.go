@@ -1,0 +1,197 @@
+// Package store is the contract between Takt and its database: small role interfaces named after their
+// user, parameter structs and error kinds. Adapters (sqlite, postgres) implement it with hand-written
+// SQL; storetest is the exam that each must pass.
+//
+// Rules of the contract:
+//   - Each method is one transaction. No SQL reads a clock; instants are arguments.
+//   - Errors are *job.Error: KindFenced (the fence or a state guard did not match: nothing was written),
+//     KindRejected (the database refuses this data: nothing was written, again would not help),
+//     KindUnknown (a commit whose outcome is not known: it may still land), KindUnavailable (nothing was
+//     written, again may help), KindNotFound, KindConflict.
+//   - Slices and raw JSON given out belong to the caller; those handed in are not kept.
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Store is everything; callers take the role they need.
+type Store interface {
+	Partitions
+	Engine
+	Control
+	Reader
+	// Ping tells whether the database answers and can be written (for /readyz).
+	Ping(ctx context.Context) error
+	Close() error
+}
+
+// Fence names an owner's right to commit (R2).
+type Fence struct {
+	Partition int
+	Owner     string // incarnation of the server, never its name
+	Epoch     job.Epoch
+	Seq       int64 // of the newest commit; the next batch has Seq+1
+}
+
+// PartitionRow is the state of a partition's ownership.
+type PartitionRow struct {
+	Fence
+	Beat      int64 // raised by each renewal, in a row of its own
+	LastToken job.Token
+}
+
+// Partitions is used by the keeper.
+type Partitions interface {
+	// PartitionRows lists all partitions, ordered by number. Their number is fixed at creation.
+	PartitionRows(ctx context.Context) ([]PartitionRow, error)
+
+	// AcquirePartition makes owner the holder under the epoch max(old epoch + 1, last token + 1, clock
+	// in µs) if the row still has seen's owner, epoch and beat (KindFenced otherwise). It waits for a
+	// commit in flight. Acquiring from oneself is allowed and is how R3 leaves an epoch. clock is the
+	// server's idea of the database's time in µs. Returns the new row.
+	AcquirePartition(ctx context.Context, seen PartitionRow, owner string, clock int64) (PartitionRow, error)
+
+	// RenewPartition raises the beat if owner and epoch match (KindFenced otherwise) and returns the
+	// new beat. It never waits for a commit.
+	RenewPartition(ctx context.Context, f Fence) (int64, error)
+
+	// ReleasePartition clears the owner if owner and epoch match; no error when they do not.
+	ReleasePartition(ctx context.Context, f Fence) error
+}
+
+// Engine is used by the runner of a partition.
+type Engine interface {
+	// Commit applies b if the partition row has f's owner, epoch and Seq == b.Seq-1, else KindFenced and
+	// nothing is written. Guards: see engine.ExecutionWrite. Each Consumed entry must exist (KindFenced,
+	// code "entry_guard"). The journal row (partition, b.Seq, epoch, at, facts) is always written.
+	Commit(ctx context.Context, f Fence, b *engine.Batch) error
+
+	// LoadPartition reads what a new engine starts from, in one snapshot: seq, last token, sessions,
+	// and every live execution that is not queued or scheduled, with its shards and definition.
+	LoadPartition(ctx context.Context, partition int) (engine.Loaded, error)
+
+	// InboxPage reads up to limit pending entries with the rows they refer to: cancels first, then the
+	// rest, each by id.
+	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
+
+	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.
+	// DuePage skips disabled jobs. ExecutionPage looks into live rows, then into history.
+	DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error)
+	BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error)
+	ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error)
+}
+
+// Written is the receipt of a control write: the inbox entry to wait for.
+type Written struct {
+	Partition int
+	Entry     int64 // 0: nothing had to be told to the owner
+}
+
+// PutJob creates or changes a job.
+type PutJob struct {
+	Definition job.Definition // UID is used when the job is new; Revision is ignored
+	IfRevision int64          // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
+	Partition  int            // of the pool
+	At         job.Instant
+}
+
+// RequestKey makes a request idempotent: unique per (Namespace, Operation, Key) until it is swept.
+type RequestKey struct {
+	Namespace string
+	Operation string // "trigger/<job>", …
+	Key       string // "": not idempotent, nothing is kept
+	Hash      string // of the request: the same key with another hash is a conflict
+}
+
+// Trigger asks for an execution.
+type Trigger struct {
+	Namespace string
+	Job       string
+	Execution job.ExecutionID // proposed; an earlier request with the same key wins
+	Request   engine.Request
+	Key       RequestKey
+}
+
+// Triggered is the receipt of a trigger.
+type Triggered struct {
+	Written
+	Execution job.ExecutionID
+	Repeated  bool // the key was known: Execution is the one it made, nothing was written
+}
+
+// Ask is a person's request about one execution.
+type Ask struct {
+	Kind      engine.EntryKind // cancel or rerun
+	Namespace string
+	Execution job.ExecutionID
+	Note      string
+	At        job.Instant
+}
+
+// Control is used by the use cases of people. Each method writes its own rows and an inbox entry in
+// one transaction (R10).
+type Control interface {
+	// PutJob writes a new revision, or none when the document (spec and labels) equals the newest one: then Entry is 0.
+	// KindConflict code "revision_changed" when IfRevision does not hold, code "pool_move" when the new pool lies in
+	// another partition (handing a job over to another owner is not built yet).
+	PutJob(ctx context.Context, p PutJob) (job.Definition, Written, error)
+	// Trigger: KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".
+	Trigger(ctx context.Context, t Trigger, partition func(job.Definition) int) (Triggered, error)
+	// Ask: KindNotFound when the execution is neither live, nor in history, nor in the inbox.
+	Ask(ctx context.Context, a Ask) (Written, error)
+	// EntryPending tells whether the owner has yet to consume an entry.
+	EntryPending(ctx context.Context, entry int64) (bool, error)
+	// SweepRequestKeys deletes keys made before the given instant, at most limit; returns how many.
+	SweepRequestKeys(ctx context.Context, before job.Instant, limit int) (int, error)
+}
+
+// Page is a keyset page request: rows behind After (opaque to callers, "" for the first), ≤ Limit.
+type Page struct {
+	After string
+	Limit int
+}
+
+// ExecutionFilter selects executions of a namespace, newest planned first.
+type ExecutionFilter struct {
+	Namespace string
+	Job       string             // "" for all
+	Pool      string             // "" for all
+	State     job.ExecutionState // "" for all
+	Page
+}
+
+// JournalRow is one commit of a partition.
+type JournalRow struct {
+	Partition int
+	Seq       int64
+	Epoch     job.Epoch
+	At        job.Instant
+	Facts     json.RawMessage
+}
+
+// JobRow is a job with its newest revision and its cursors.
+type JobRow struct {
+	Definition job.Definition
+	Cursors    []job.Cursor
+}
+
+// Reader is used by lists and pages. next is "" at the end. Lists never count and never use OFFSET.
+type Reader interface {
+	Job(ctx context.Context, namespace, name string) (JobRow, error)
+	Jobs(ctx context.Context, namespace string, p Page) (rows []JobRow, next string, err error)
+	// Execution looks into live rows, history, then the inbox (a trigger that waits for its owner is
+	// shown as scheduled).
+	Execution(ctx context.Context, namespace string, id job.ExecutionID) (job.Execution, error)
+	Executions(ctx context.Context, f ExecutionFilter) (rows []job.Execution, next string, err error)
+	// Shards lists shards of an execution by index.
+	Shards(ctx context.Context, namespace string, id job.ExecutionID, p Page) (rows []job.Shard, next string, err error)
+	// Decisions of a namespace, newest first; name "" for all jobs.
+	Decisions(ctx context.Context, namespace, name string, p Page) (rows []job.Decision, next string, err error)
+	// Journal rows of a partition behind seq, oldest first.
+	Journal(ctx context.Context, partition int, afterSeq int64, limit int) ([]JournalRow, error)
+}

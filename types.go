@@ -1,0 +1,299 @@
+package takt
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// APIVersion is the version of job documents.
+const APIVersion = "takt/v1"
+
+// Job is a job document: what a job file, the API and the CLI speak.
+type Job struct {
+	APIVersion string      `json:"apiVersion" enum:"takt/v1" doc:"Version of the document."`
+	Kind       string      `json:"kind" enum:"Job" doc:"Kind of the document."`
+	Metadata   JobMetadata `json:"metadata"`
+	Spec       JobSpec     `json:"spec"`
+	Status     *JobStatus  `json:"status,omitempty" readOnly:"true" doc:"Set by the server; ignored in requests."`
+}
+
+// JobMetadata names a job.
+type JobMetadata struct {
+	Name      string            `json:"name" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Unique in the namespace."`
+	Namespace string            `json:"namespace,omitempty" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Given by the path; when set it must agree."`
+	Labels    map[string]string `json:"labels,omitempty" maxProperties:"32"`
+	UID       string            `json:"uid,omitempty" readOnly:"true"`
+	Revision  int64             `json:"revision,omitempty" readOnly:"true" doc:"Rises with each change; If-Match guards edits."`
+	CreatedAt *time.Time        `json:"createdAt,omitempty" readOnly:"true"`
+	UpdatedAt *time.Time        `json:"updatedAt,omitempty" readOnly:"true"`
+}
+
+// JobSpec says what to run, where and when. Absent fields mean their default, which is not written back.
+type JobSpec struct {
+	Pool     string          `json:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Group of workers that run it."`
+	Handler  string          `json:"handler" pattern:"^[A-Za-z0-9_.:/-]{1,128}$" doc:"Name of the function in the workers."`
+	Params   json.RawMessage `json:"params,omitempty" doc:"Any JSON value, at most 256 KiB; a trigger's own object is laid over it key by key."`
+	Schedule *ScheduleSpec   `json:"schedule,omitempty" doc:"Absent: manual, runs on request only."`
+	Shards   *ShardsSpec     `json:"shards,omitempty"`
+	Retry    *RetrySpec      `json:"retry,omitempty"`
+	Timeout  *TimeoutSpec    `json:"timeout,omitempty"`
+	Enabled  *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
+}
+
+// ScheduleSpec says when; exactly one of cron, every and at.
+type ScheduleSpec struct {
+	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first) or six (second first)."`
+	TimeZone string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
+	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
+	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
+}
+
+// ShardsSpec cuts an execution into parts.
+type ShardsSpec struct {
+	Count int `json:"count" minimum:"1" maximum:"10000" doc:"Number of shards, fixed for the execution."`
+}
+
+// RetrySpec says what happens after an attempt failed by the handler's fault.
+type RetrySpec struct {
+	MaxAttempts int          `json:"maxAttempts,omitempty" minimum:"1" maximum:"100" doc:"Default 1: no retry."`
+	Backoff     *BackoffSpec `json:"backoff,omitempty"`
+}
+
+// BackoffSpec is the pause before attempt n+1: min(max, initial × factor^(n−1)), with jitter.
+type BackoffSpec struct {
+	Initial Duration `json:"initial,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Default 10s."`
+	Factor  float64  `json:"factor,omitempty" minimum:"1" maximum:"10" doc:"Default 2."`
+	Max     Duration `json:"max,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Default 10m."`
+	Jitter  string   `json:"jitter,omitempty" enum:"full,none" doc:"full (default): between 0 and the pause; none."`
+}
+
+// TimeoutSpec bounds an attempt.
+type TimeoutSpec struct {
+	Attempt Duration `json:"attempt,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"From the grant; default none."`
+	Stall   Duration `json:"stall,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Without progress or checkpoint, although the worker beats; default none."`
+	Grace   Duration `json:"grace,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"For a handler to confirm a stop; default 10s."`
+}
+
+// JobStatus is what the server knows of a job.
+type JobStatus struct {
+	NextPlannedAt *time.Time `json:"nextPlannedAt,omitempty" doc:"Next planned instant."`
+	LastPlannedAt *time.Time `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
+	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
+}
+
+// JobList is a page of jobs.
+type JobList struct {
+	Items []Job  `json:"items" nullable:"false"`
+	Next  string `json:"next,omitempty" doc:"Pass as after to get the next page."`
+}
+
+// TriggerRequest asks for an execution now.
+type TriggerRequest struct {
+	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, else taken instead."`
+}
+
+// Triggered is the answer to a trigger.
+type Triggered struct {
+	Execution string `json:"execution" doc:"Id of the execution."`
+	Repeated  bool   `json:"repeated,omitempty" doc:"The Idempotency-Key was known: this is the execution it made."`
+	Effect    string `json:"effect" enum:"effective,pending"`
+}
+
+// Asked is the answer to a cancel or rerun.
+type Asked struct {
+	Execution string `json:"execution"`
+	Effect    string `json:"effect" enum:"effective,pending"`
+}
+
+// AskRequest carries what the person says about a cancel or rerun.
+type AskRequest struct {
+	Note string `json:"note,omitempty" maxLength:"1024"`
+}
+
+// Execution is one run of a job.
+type Execution struct {
+	ID         string          `json:"id"`
+	Namespace  string          `json:"namespace"`
+	Job        string          `json:"job"`
+	Revision   int64           `json:"revision"`
+	Pool       string          `json:"pool"`
+	Handler    string          `json:"handler"`
+	Trigger    string          `json:"trigger" enum:"schedule,request"`
+	PlannedAt  time.Time       `json:"plannedAt"`
+	RequestKey string          `json:"requestKey,omitempty"`
+	Params     json.RawMessage `json:"params,omitempty"`
+	Shards     int             `json:"shards"`
+	State      string          `json:"state" enum:"scheduled,queued,running,cancelling,succeeded,partially_succeeded,failed,timed_out,cancelled"`
+	Reason     string          `json:"reason,omitempty" doc:"Why it stands there, as a stable word."`
+	ReasonText string          `json:"reasonText,omitempty"`
+	Round      int             `json:"round,omitempty" doc:"Number of reruns."`
+	CreatedAt  *time.Time      `json:"createdAt,omitempty"`
+	StartedAt  *time.Time      `json:"startedAt,omitempty"`
+	EndedAt    *time.Time      `json:"endedAt,omitempty"`
+	Waits      string          `json:"waits,omitempty" doc:"Why its first waiting shard waits, as the owner sees it."`
+	WaitsText  string          `json:"waitsText,omitempty"`
+}
+
+// ExecutionList is a page of executions, newest planned first.
+type ExecutionList struct {
+	Items []Execution `json:"items" nullable:"false"`
+	Next  string      `json:"next,omitempty"`
+}
+
+// ShardStatus is one shard of an execution.
+type ShardStatus struct {
+	Index         int             `json:"index"`
+	State         string          `json:"state" enum:"queued,leased,running,retry_wait,stopping,succeeded,failed,timed_out,cancelled"`
+	Reason        string          `json:"reason,omitempty"`
+	ReasonText    string          `json:"reasonText,omitempty"`
+	Worker        string          `json:"worker,omitempty" doc:"Newest holder."`
+	Attempt       int             `json:"attempt"`
+	Token         int64           `json:"token,omitempty"`
+	Faults        int             `json:"faults,omitempty" doc:"Attempts that ended by the handler's fault."`
+	Losses        int             `json:"losses,omitempty" doc:"Attempts lost with their worker."`
+	Key           string          `json:"key" doc:"Idempotency key, the same on every attempt."`
+	LeaseLeftMs   int64           `json:"leaseLeftMs,omitempty"`
+	RetryAt       *time.Time      `json:"retryAt,omitempty"`
+	StartedAt     *time.Time      `json:"startedAt,omitempty"`
+	EndedAt       *time.Time      `json:"endedAt,omitempty"`
+	Checkpoint    json.RawMessage `json:"checkpoint,omitempty"`
+	CheckpointSeq int64           `json:"checkpointSeq,omitempty"`
+	Progress      *Progress       `json:"progress,omitempty"`
+	Result        json.RawMessage `json:"result,omitempty"`
+	Error         *Failure        `json:"error,omitempty"`
+	Waits         string          `json:"waits,omitempty"`
+	WaitsText     string          `json:"waitsText,omitempty"`
+	Attempts      []Attempt       `json:"attempts,omitempty" doc:"The newest 20."`
+}
+
+// Attempt is one try of a shard.
+type Attempt struct {
+	Number      int        `json:"number"`
+	Token       int64      `json:"token"`
+	Worker      string     `json:"worker"`
+	State       string     `json:"state" enum:"running,succeeded,failed,timed_out,cancelled,lost,released,undelivered,abandoned"`
+	Reason      string     `json:"reason,omitempty"`
+	ResumedFrom int64      `json:"resumedFrom,omitempty" doc:"Number of checkpoints saved before it began; 0: from the start."`
+	StartedAt   *time.Time `json:"startedAt,omitempty"`
+	EndedAt     *time.Time `json:"endedAt,omitempty"`
+	Error       *Failure   `json:"error,omitempty"`
+}
+
+// Failure is a handler's error.
+type Failure struct {
+	Class   string `json:"class,omitempty" maxLength:"128"`
+	Message string `json:"message" maxLength:"16384"`
+}
+
+// Progress is how far a handler is. Total 0 means unknown.
+type Progress struct {
+	Done  int64  `json:"done,omitempty" minimum:"0"`
+	Total int64  `json:"total,omitempty" minimum:"0"`
+	Note  string `json:"note,omitempty" maxLength:"256"`
+}
+
+// ShardList is a page of shards by index.
+type ShardList struct {
+	Items []ShardStatus `json:"items" nullable:"false"`
+	Next  string        `json:"next,omitempty"`
+}
+
+// WorkerStatus is a live session as its owner sees it.
+type WorkerStatus struct {
+	Name        string            `json:"name"`
+	Session     string            `json:"session"`
+	Pool        string            `json:"pool"`
+	Handlers    []string          `json:"handlers"`
+	Slots       int               `json:"slots"`
+	Busy        int               `json:"busy"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Build       string            `json:"build,omitempty"`
+	OpenedAt    *time.Time        `json:"openedAt,omitempty"`
+	LastBeatMs  int64             `json:"lastBeatMs" doc:"Since it was last heard."`
+	LeaseTTLMs  int64             `json:"leaseTtlMs"`
+	LeaseLeftMs int64             `json:"leaseLeftMs,omitempty" doc:"Of its lease that ends first."`
+}
+
+// WorkerList lists live workers of a namespace.
+type WorkerList struct {
+	Items []WorkerStatus `json:"items" nullable:"false"`
+}
+
+// PoolStatus is a pool with its load.
+type PoolStatus struct {
+	Name    string `json:"name"`
+	Workers int    `json:"workers"`
+	Slots   int    `json:"slots"`
+	Busy    int    `json:"busy"`
+	Queued  int    `json:"queued"`
+}
+
+// PoolList lists pools that have workers or work.
+type PoolList struct {
+	Items []PoolStatus `json:"items" nullable:"false"`
+}
+
+// Decision is the fate of planned instants that became no execution.
+type Decision struct {
+	Job        string    `json:"job"`
+	Kind       string    `json:"kind" enum:"skipped,missed,blocked"`
+	Reason     string    `json:"reason"`
+	ReasonText string    `json:"reasonText,omitempty"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	Count      int64     `json:"count"`
+	At         time.Time `json:"at" doc:"When it was decided."`
+}
+
+// DecisionList is a page of decisions, newest first.
+type DecisionList struct {
+	Items []Decision `json:"items" nullable:"false"`
+	Next  string     `json:"next,omitempty"`
+}
+
+// Stats is what a server counts.
+type Stats struct {
+	Version    string           `json:"version"`
+	UptimeMs   int64            `json:"uptimeMs"`
+	Partitions []PartitionStats `json:"partitions" nullable:"false"`
+}
+
+// PartitionStats counts what one partition did since this process started.
+type PartitionStats struct {
+	Partition   int   `json:"partition"`
+	Owned       bool  `json:"owned"`
+	Epoch       int64 `json:"epoch"`
+	Seq         int64 `json:"seq"`
+	Steps       int64 `json:"steps"`
+	Events      int64 `json:"events"`
+	Commits     int64 `json:"commits"`
+	CommitErr   int64 `json:"commitErrors"`
+	Engines     int64 `json:"engines" doc:"1, and one more for every commit that failed."`
+	Poisoned    int64 `json:"poisoned"`
+	CommitP99Us int64 `json:"commitP99Us"`
+	Stale       int64 `json:"stale" doc:"Report items refused for an old token."`
+	Granted     int64 `json:"granted"`
+	Renewed     int64 `json:"renewed"`
+	Expired     int64 `json:"expired"`
+	Undelivered int64 `json:"undelivered"`
+	TimedOut    int64 `json:"timedOut"`
+}
+
+// Problem is an RFC 9457 problem document: every error answer is one.
+type Problem struct {
+	Type     string         `json:"type,omitempty"`
+	Title    string         `json:"title,omitempty"`
+	Status   int            `json:"status"`
+	Detail   string         `json:"detail,omitempty"`
+	Instance string         `json:"instance,omitempty"`
+	Code     string         `json:"code" doc:"Stable word for programs."`
+	Kind     string         `json:"kind" doc:"What a caller may do about it."`
+	Hint     string         `json:"hint,omitempty" doc:"What to do."`
+	Errors   []ProblemError `json:"errors,omitempty"`
+}
+
+// ProblemError is one wrong field.
+type ProblemError struct {
+	Field   string `json:"field,omitempty" doc:"Path such as spec.retry.maxAttempts."`
+	Message string `json:"message"`
+}
