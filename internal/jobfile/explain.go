@@ -1,0 +1,122 @@
+package jobfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
+
+	"github.com/taktsched/takt"
+)
+
+// explain words a fault of the schema for the person who wrote the file.
+func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema, doc any) *Error {
+	var detail *huma.ErrorDetail
+	if !errors.As(err, &detail) {
+		return d.At("", err.Error(), "")
+	}
+	field, msg := detail.Location, detail.Message
+	switch {
+	case msg == validation.MsgUnexpectedProperty:
+		e := d.At(field, "unknown field", "")
+		at := d.places.key(field)
+		e.Line, e.Column = at.line, at.column
+		around, name := cutLast(field)
+		e.Hint = knownFields(reg, schema, around, name)
+		return e
+	case strings.HasPrefix(msg, "expected required property"):
+		return d.At(field, strings.TrimSuffix(strings.TrimPrefix(msg, "expected required property "), " to be present")+
+			" is missing", "")
+	case msg == validation.MsgExpectedString, msg == validation.MsgExpectedBoolean, msg == validation.MsgExpectedNumber,
+		msg == validation.MsgExpectedInteger, msg == validation.MsgExpectedArray, msg == validation.MsgExpectedObject:
+		e := d.At(field, fmt.Sprintf("wrong type: %s, got %s", msg, jsonType(detail.Value)), "")
+		if msg == validation.MsgExpectedString {
+			if _, scalar := detail.Value.(map[string]any); !scalar {
+				e.Hint = "put it in quotes"
+			}
+		}
+		return e
+	case strings.Contains(msg, takt.DurationPattern):
+		return d.At(field, fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w")
+	}
+	return d.At(field, msg, "")
+}
+
+func jsonType(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case string:
+		return fmt.Sprintf("the string %.40q", v)
+	case bool:
+		return fmt.Sprintf("the boolean %v", v)
+	case float64:
+		return fmt.Sprintf("the number %v", v)
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "a mapping"
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+// knownFields names the field that was probably meant, else all that may stand there.
+func knownFields(reg huma.Registry, s *huma.Schema, around, name string) string {
+	for part := range strings.SplitSeq(around, ".") {
+		for s != nil && s.Ref != "" {
+			s = reg.SchemaFromRef(s.Ref)
+		}
+		if s == nil {
+			return ""
+		}
+		if part != "" {
+			s = s.Properties[part]
+		}
+	}
+	for s != nil && s.Ref != "" {
+		s = reg.SchemaFromRef(s.Ref)
+	}
+	if s == nil {
+		return ""
+	}
+	var names []string
+	best, bestAt := "", 3
+	for f, p := range s.Properties {
+		if p.ReadOnly {
+			continue
+		}
+		names = append(names, f)
+		if n := distance(strings.ToLower(f), strings.ToLower(name)); n < bestAt || n == bestAt && f < best {
+			best, bestAt = f, n
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %s?", best)
+	}
+	slices.Sort(names)
+	return "known here: " + strings.Join(names, ", ")
+}
+
+// distance counts the single-character edits between two names.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			edit := diagonal
+			if a[i-1] != b[j-1] {
+				edit++
+			}
+			diagonal = row[j]
+			row[j] = min(edit, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,141 @@
+package jobfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/taktsched/takt"
+)
+
+// MaxSize is the size in bytes of the largest file that Parse takes.
+const MaxSize = 4 << 20
+
+// Doc is one document of a file.
+type Doc struct {
+	File string
+	Line int // of its first field
+	Job  takt.Job
+
+	places places
+}
+
+// Parse reads every document of a file. file names it in errors. The error is Errors and holds every
+// fault that was found; then there are no documents. A file without documents gives none.
+func Parse(file string, data []byte) ([]Doc, error) {
+	if len(data) > MaxSize {
+		return nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20),
+			Hint: "cut it into several files; apply takes a directory"}}
+	}
+	var docs []Doc
+	var faults Errors
+	for _, tokens := range split(lexer.Tokenize(string(data))) {
+		tree, err := parser.Parse(tokens, 0)
+		if err != nil {
+			return nil, append(faults, syntaxError(file, err))
+		}
+		for _, d := range tree.Docs {
+			if d.Body == nil || d.Body.Type() == ast.NullType || d.Body.Type() == ast.CommentType {
+				continue
+			}
+			doc, errs := read(file, d.Body)
+			docs, faults = append(docs, doc), append(faults, errs...)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return docs, nil
+}
+
+// split cuts the tokens into documents. The parser would drop, without a word, all that follows an empty
+// document, so it is given one at a time.
+func split(tokens token.Tokens) []token.Tokens {
+	docs := []token.Tokens{nil}
+	for _, t := range tokens {
+		if t.Type == token.DocumentHeaderType || t.Type == token.DocumentEndType {
+			docs = append(docs, nil)
+			continue
+		}
+		docs[len(docs)-1] = append(docs[len(docs)-1], t)
+	}
+	return slices.DeleteFunc(docs, func(d token.Tokens) bool { return len(d) == 0 })
+}
+
+// At makes an error about a field of the document, such as one that the server found.
+func (d *Doc) At(field, message, hint string) *Error {
+	p := d.places.value(field)
+	return &Error{File: d.File, Line: p.line, Column: p.column, Field: field, Message: message, Hint: hint}
+}
+
+func read(file string, body ast.Node) (Doc, Errors) {
+	doc := Doc{File: file, places: findPlaces(body)}
+	doc.Line = doc.places.value("").line
+	var value any
+	if err := yaml.NodeToValue(body, &value); err != nil {
+		return doc, Errors{syntaxError(file, err)}
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return doc, Errors{doc.At("", "the document has a value that JSON cannot carry: "+err.Error(), "")}
+	}
+	if errs := doc.check(text); len(errs) > 0 {
+		return doc, errs
+	}
+	if err := json.Unmarshal(text, &doc.Job); err != nil {
+		return doc, Errors{doc.At(fieldOf(err), err.Error(), "")}
+	}
+	return doc, nil
+}
+
+// check applies the rules that takt.Job's tags declare: the ones the server applies to the same text.
+func (d *Doc) check(text []byte) Errors {
+	var value any
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&value); err != nil {
+		return Errors{d.At("", err.Error(), "")}
+	}
+	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
+	schema := registry.Schema(reflect.TypeFor[takt.Job](), false, "Job")
+	var res huma.ValidateResult
+	huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, value, &res)
+	var faults Errors
+	for _, err := range res.Errors {
+		faults = append(faults, d.explain(err, registry, schema, value))
+	}
+	slices.SortStableFunc(faults, func(a, b *Error) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return faults
+}
+
+func syntaxError(file string, err error) *Error {
+	e := &Error{File: file, Message: err.Error(), Hint: "the file must be YAML"}
+	var y yaml.Error
+	if errors.As(err, &y) {
+		e.Message = y.GetMessage()
+		if t := y.GetToken(); t != nil && t.Position != nil {
+			e.Line, e.Column = t.Position.Line, t.Position.Column
+		}
+	}
+	return e
+}
+
+func fieldOf(err error) string {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return t.Field
+	}
+	return ""
+}
