@@ -1,0 +1,215 @@
+package takt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// EpochHeader is the response header in which an error answer to a worker call names the epoch of the
+// owner that decided it. (Other answers carry the epoch in their body.)
+const EpochHeader = "Takt-Epoch"
+
+const (
+	maxProblem = 64 << 10 // bytes of an error answer that are read
+	maxAnswer  = 64 << 20 // bytes of any other answer
+)
+
+// exchange sends requests to one of several servers and reads the answers. It stays with a server
+// until that can not be reached. Safe for concurrent use.
+type exchange struct {
+	servers []string // without a slash at the end
+	current atomic.Uint32
+	token   string
+	agent   string
+}
+
+// newExchange checks the addresses. A bare host:port means http.
+func newExchange(server string, servers []string, token, agent string) (*exchange, error) {
+	x := &exchange{token: token, agent: agent}
+	if server != "" {
+		servers = append([]string{server}, servers...)
+	}
+	for _, s := range servers {
+		if !strings.Contains(s, "://") {
+			s = "http://" + s
+		}
+		u, err := url.Parse(s)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return nil, fmt.Errorf("takt: %q is no server address: write http://host:port or https://host", s)
+		}
+		x.servers = append(x.servers, strings.TrimRight(s, "/"))
+	}
+	if len(x.servers) == 0 {
+		return nil, errors.New("takt: no server address: set Server")
+	}
+	return x, nil
+}
+
+// request is one HTTP request of the exchange.
+type request struct {
+	op     string // for errors
+	method string
+	path   string // escaped, begins with /api
+	query  url.Values
+	header http.Header
+	body   any // JSON; nil: none
+}
+
+// do sends r once and decodes a 2xx answer into out (nil: it is discarded). Errors are *Error, or
+// ctx's error when that ended first. A server that does not answer makes the next call go to the next.
+func (x *exchange) do(ctx context.Context, client *http.Client, r request, out any) error {
+	at := x.current.Load()
+	req, err := x.build(ctx, x.servers[int(at)%len(x.servers)], r)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		x.current.CompareAndSwap(at, at+1)
+		if ctx.Err() != nil {
+			return fmt.Errorf("takt: %s: %w", r.op, context.Cause(ctx))
+		}
+		return unreachable(r.op, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		return refused(r.op, resp)
+	}
+	return decode(ctx, r.op, resp, out)
+}
+
+func (x *exchange) build(ctx context.Context, base string, r request) (*http.Request, error) {
+	var body io.Reader
+	if r.body != nil {
+		b, err := json.Marshal(r.body)
+		if err != nil {
+			return nil, fmt.Errorf("takt: %s: write the request: %w", r.op, err)
+		}
+		body = bytes.NewReader(b)
+	}
+	target := base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, fmt.Errorf("takt: %s: %w", r.op, err)
+	}
+	for k, v := range r.header {
+		req.Header[k] = v
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", x.agent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if x.token != "" {
+		req.Header.Set("Authorization", "Bearer "+x.token)
+	}
+	return req, nil
+}
+
+// decode reads a 2xx answer; one that breaks off is no answer.
+func decode(ctx context.Context, op string, resp *http.Response, out any) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return fmt.Errorf("takt: %s: %w", op, context.Cause(ctx))
+	case err != nil:
+		return unreachable(op, err)
+	case len(b) > maxAnswer:
+		return unreachable(op, fmt.Errorf("the answer is longer than %d bytes", maxAnswer))
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return unreachable(op, fmt.Errorf("the answer is not what a Takt server says: %w", err))
+	}
+	return nil
+}
+
+// refused reads an error answer.
+func refused(op string, resp *http.Response) *Error {
+	e := &Error{Op: op}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
+	if err == nil {
+		err = json.Unmarshal(b, &e.Problem)
+	}
+	if err != nil || e.Problem.Kind == "" {
+		// Not one of ours, as from a proxy: the status is all there is to go by.
+		e.Problem.Kind = kindOfStatus(resp.StatusCode)
+		e.Problem.Code = firstOf(e.Problem.Code, e.Problem.Kind)
+		e.Problem.Detail = firstOf(e.Problem.Detail, "the answer was "+resp.Status)
+	}
+	e.Problem.Status = resp.StatusCode
+	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {
+		e.RetryAfter = time.Duration(min(s, 3600)) * time.Second
+	}
+	if n, err := strconv.ParseInt(resp.Header.Get(EpochHeader), 10, 64); err == nil {
+		e.epoch = n
+	}
+	return e
+}
+
+// neverSent tells whether err means that no server can have seen the request.
+func neverSent(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// backoff is the growing pause between tries of one call.
+type backoff struct {
+	next   time.Duration // upper bound of the next pause; 0: 100 ms
+	max    time.Duration
+	jitter func(time.Duration) time.Duration
+}
+
+// after is the pause after a try that ended with err: between half and all of a bound that doubles up
+// to max, and no shorter than what the server asked for, but never longer than max.
+func (b *backoff) after(err error) time.Duration {
+	if b.next == 0 {
+		b.next = 100 * time.Millisecond
+	}
+	bound := min(b.next, b.max)
+	b.next = min(2*b.next, b.max)
+	pause := bound/2 + b.jitter(bound/2)
+	if e, ok := errors.AsType[*Error](err); ok && e.RetryAfter > 0 {
+		pause += e.RetryAfter
+	}
+	return min(pause, b.max)
+}
+
+// reset is called after a success.
+func (b *backoff) reset() { b.next = 0 }
+
+// randomJitter draws from [0, upTo).
+func randomJitter(upTo time.Duration) time.Duration {
+	if upTo <= 0 {
+		return 0
+	}
+	return rand.N(upTo)
+}
+
+// pause waits for d; false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
