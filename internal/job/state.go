@@ -73,6 +73,9 @@ var (
 		"": {AttemptRunning},
 		AttemptRunning: {AttemptSucceeded, AttemptFailed, AttemptTimedOut, AttemptCancelled, AttemptLost,
 			AttemptReleased, AttemptUndelivered, AttemptAbandoned},
+		// A late report whose token is still the newest counts (R6), so it also tells how the attempt ended.
+		AttemptLost:        {AttemptSucceeded, AttemptFailed},
+		AttemptUndelivered: {AttemptSucceeded, AttemptFailed},
 	}
 )
 

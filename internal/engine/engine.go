@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Engine is the memory of one partition. It is not safe for concurrent use: its runner alone calls it.
+// Step changes this memory at once; when the commit of the step's batch fails, the whole engine is
+// thrown away and built anew from rows (R3), so nothing here needs to be undone.
+type Engine struct {
+	cfg    Config
+	loaded bool
+	first  bool // the next commit is the first one of this engine
+	seq    int64
+	token  job.Token // newest token granted
+
+	now       Now           // of the step that runs, or of the newest one
+	wallMoved time.Duration // monotonic instant at which the wall clock last moved
+	answered  time.Duration // monotonic instant of the newest step: blindness is counted from it
+
+	executions map[job.ExecutionID]*execution
+	sessions   map[job.SessionID]*session
+	pools      map[poolKey]*pool
+	timers     timerHeap
+	due        dueBook
+	pages      pageBook
+	counters   Counters
+
+	step stepState
+}
+
+// stepState is what one step gathers; it is empty between steps.
+type stepState struct {
+	batch      Batch
+	answers    []Answer
+	trace      []Fact
+	executions []*execution
+	shards     []*shard
+	sessions   []*session
+	cursors    map[dueKey]job.Cursor
+	dropped    map[dueKey]job.Cursor
+	inbox      bool         // an entry has to be read again with newer rows
+	pools      []*pool      // something changed that may allow a grant
+	finishing  []*execution // the last open shard has ended
+}
+
+// execution is a live execution with all its shards.
+type execution struct {
+	row    job.Execution
+	stored job.ExecutionState // what the database will hold once every batch so far is committed
+	def    *job.Definition
+	shards []*shard
+	open   int // shards that have not ended
+	dirty  bool
+}
+
+// shard is one part of a live execution and, while sess is set, its lease.
+type shard struct {
+	job.Shard
+	exec   *execution
+	stored job.ShardState
+	dirty  bool
+
+	sess      *session      // holder of the open lease; nil when the lease is over
+	deadline  time.Duration // the judge's end of the lease
+	leaseCall int64         // the call that set deadline; 0 after a load, until a call sets it
+	timeoutAt time.Duration
+	stallAt   time.Duration
+	retryAt   time.Duration
+	stopBy    time.Duration
+	told      bool // its stop was sent with a poll answer; beats repeat it
+	inReady   bool // a ready queue has an entry for it
+	timerAt   time.Duration
+}
+
+// New makes an engine that knows nothing yet; its first step must hold Loaded.
+func New(cfg Config) *Engine {
+	return &Engine{
+		cfg:        cfg,
+		first:      true,
+		executions: map[job.ExecutionID]*execution{},
+		sessions:   map[job.SessionID]*session{},
+		pools:      map[poolKey]*pool{},
+		due:        newDueBook(),
+		pages:      newPageBook(),
+	}
+}
+
+// Step takes what arrived and says what to write, what to answer and what to read. now must not run
+// backwards on Mono; a Wall that does is taken as standing still.
+//
+// Order: what arrived first (control entries, reports, beats, polls), then timers, then planning, then
+// dispatch: what arrived beats expiry (DESIGN §10.1). A panic means an event that the engine can not
+// decide: the runner drops the engine and sets the event aside.
+func (e *Engine) Step(now Now, events []Event) Result {
+	e.begin(now)
+	ordered := slices.Clone(events)
+	slices.SortStableFunc(ordered, func(a, b Event) int { return cmp.Compare(a.rank(), b.rank()) })
+	late := len(ordered)
+	for i, ev := range ordered {
+		if ev.rank() >= (Tick{}).rank() {
+			late = i
+			break
+		}
+		e.take(ev)
+	}
+	e.runTimers()
+	e.plan()
+	e.dispatch()
+	e.answerPolls()
+	e.finish()
+	for _, ev := range ordered[late:] {
+		e.take(ev)
+	}
+	return e.end()
+}
+
+func (e *Engine) begin(now Now) {
+	if now.Wall > e.now.Wall {
+		e.wallMoved = now.Mono
+	} else {
+		now.Wall = e.now.Wall
+	}
+	blind := e.loaded && now.Mono-e.answered > e.cfg.OwnerTTL
+	e.now, e.answered = now, now.Mono
+	e.step = stepState{batch: Batch{At: now.Wall}}
+	if blind {
+		e.deferVerdicts(0)
+	}
+}
+
+// take handles one event.
+func (e *Engine) take(ev Event) {
+	switch ev := ev.(type) {
+	case Loaded:
+		e.load(ev)
+	case SetAside:
+		e.setAside(ev)
+	case ExecutionPage:
+		e.executionPage(ev)
+	case InboxPage:
+		e.inboxPage(ev)
+	case SessionOpen:
+		e.open(ev)
+	case Report:
+		e.report(ev)
+	case Heartbeat:
+		e.heartbeat(ev)
+	case SessionClose:
+		e.close(ev)
+	case PollGone:
+		e.pollGone(ev)
+	case Poll:
+		e.poll(ev)
+	case BacklogPage:
+		e.backlogPage(ev)
+	case DuePage:
+		e.duePage(ev)
+	case Inspect:
+		e.answer(ev.Reply, e.inspect(ev.Query))
+	case Tick:
+	}
+}
+
+// end turns what the step gathered into a Result.
+func (e *Engine) end() Result {
+	st := &e.step
+	b := &st.batch
+	for _, x := range st.executions {
+		if x.dirty {
+			b.Executions = append(b.Executions, ExecutionWrite{From: x.stored, Row: x.row})
+			x.stored, x.dirty = x.row.State, false
+		}
+	}
+	for _, s := range st.shards {
+		if s.dirty {
+			row := s.Shard
+			row.Attempts = slices.Clone(s.Attempts) // changed in place later, while this batch is in flight
+			b.Shards = append(b.Shards, ShardWrite{From: s.stored, Row: row})
+			s.stored, s.dirty = s.State, false
+		}
+	}
+	for _, s := range st.sessions {
+		if _, live := e.sessions[s.ID]; live && s.dirty {
+			b.Sessions = append(b.Sessions, s.Session)
+			s.dirty = false
+		}
+	}
+	b.Cursors, b.DropCursors = sortedCursors(st.cursors), sortedCursors(st.dropped)
+	b.LastToken = e.token
+	if b.Empty() {
+		st.trace, b.Facts = append(st.trace, b.Facts...), nil
+	} else {
+		if e.first {
+			e.first = false
+			b.Facts = append([]Fact{{Kind: FactOwned, Token: job.Token(e.cfg.Epoch)}}, b.Facts...)
+		}
+		e.seq++
+		b.Seq = e.seq
+		e.pages.commit(b)
+	}
+	r := Result{Batch: *b, Answers: st.answers, Trace: st.trace, Want: e.want()}
+	for _, x := range st.executions {
+		if x.row.State.Ended() {
+			e.forget(x)
+		}
+	}
+	e.step = stepState{}
+	return r
+}
+
+// NextWake is the monotonic instant at which the engine wants its next tick; false when only an event
+// can change anything.
+func (e *Engine) NextWake() (time.Duration, bool) {
+	if !e.loaded {
+		return 0, false
+	}
+	at, ok := e.due.wake(e)
+	earlier := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	if t, has := e.timers.next(); has {
+		earlier(t)
+		// A judge that has leases looks often enough never to seem blind to itself.
+		earlier(e.answered + e.cfg.OwnerTTL/4)
+	}
+	if t, has := e.pages.retry(); has {
+		earlier(t)
+	}
+	return at, ok
+}
+
+// Seq is the number of the newest batch: the fence of the next one.
+func (e *Engine) Seq() int64 { return e.seq }
+
+func (e *Engine) answer(r ReplyID, v any) {
+	e.step.answers = append(e.step.answers, Answer{Reply: r, Value: v})
+}
+
+func (e *Engine) fact(f Fact) { e.step.batch.Facts = append(e.step.batch.Facts, f) }
+
+func (e *Engine) traceFact(f Fact) { e.step.trace = append(e.step.trace, f) }
+
+// mono turns a stored wall instant into a monotonic one: remaining time, at most full (DESIGN §10.7).
+func (e *Engine) mono(at job.Instant, full time.Duration) time.Duration {
+	left := min(max(at.Sub(e.now.Wall), 0), full)
+	return e.now.Mono + left
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// inboxPage takes the entries of people in the given order. One whose rows are needed first (an
+// execution that is not in memory) stays in the inbox until they have been read.
+func (e *Engine) inboxPage(ev InboxPage) {
+	if e.pages.tooOld(ev.Seq) {
+		e.step.inbox = true
+		return
+	}
+	for _, entry := range ev.Entries {
+		switch {
+		case e.pages.entryTaken(ev.Seq, entry):
+			// consumed by a batch of ours since the page was read, or it waits for rows
+		case entry.Kind == EntryJobChanged && e.pages.cursorChanged(entry.Job, ev.Seq):
+			e.step.inbox = true // its cursors moved since: the next page has newer ones
+		default:
+			e.takeEntry(entry)
+		}
+	}
+	e.pages.read(ev.Seq)
+}
+
+func (e *Engine) takeEntry(entry Entry) {
+	switch entry.Kind {
+	case EntryJobChanged:
+		e.jobChanged(entry)
+	case EntryTrigger:
+		e.trigger(entry)
+	case EntryCancel, EntryRerun:
+		x := e.executions[entry.Execution]
+		if x == nil {
+			e.pages.askEntry(entry)
+			return
+		}
+		if entry.Kind == EntryCancel {
+			e.cancel(x, entry)
+		} // a live execution has nothing to rerun: the entry is consumed
+	default:
+		if e.pages.strange(entry.ID) {
+			e.traceFact(Fact{Kind: FactSetAside, Note: fmt.Sprintf("inbox entry %d of unknown kind %q is left alone", entry.ID, entry.Kind)})
+		}
+		return
+	}
+	e.consume(entry)
+}
+
+func (e *Engine) consume(entry Entry) {
+	e.step.batch.Consumed = append(e.step.batch.Consumed, entry.ID)
+	e.pages.consumed(entry.ID)
+}
+
+// trigger makes a requested execution. The identity came with the request, so that its key leads here.
+func (e *Engine) trigger(entry Entry) {
+	def, req := entry.Definition, entry.Request
+	if def == nil || req == nil {
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "trigger of a job that is gone"})
+		return
+	}
+	if e.executions[entry.Execution] != nil {
+		return
+	}
+	params := req.Params
+	if params == nil {
+		params = def.Spec.Params
+	}
+	e.create(job.Execution{
+		ID: entry.Execution, Partition: e.cfg.Partition, Namespace: def.Namespace, Job: def.Name, JobUID: def.UID,
+		Revision: def.Revision, Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerRequest,
+		PlannedAt: req.At, RequestKey: req.Key, Params: params, ShardTotal: def.Spec.ShardTotal(),
+	}, def)
+}
+
+// cancel accepts a cancel: final from this commit on. What has not started ends at once; what runs is
+// told to stop and ends when its holder confirms, or when grace and lease are over.
+func (e *Engine) cancel(x *execution, entry Entry) {
+	if x.row.Cancel != "" || x.row.State.Ended() {
+		return
+	}
+	x.row.Cancel = job.ReasonCancelRequested
+	e.touch(x)
+	e.fact(Fact{Kind: FactCancelRequested, Job: x.name(), Execution: x.row.ID, Reason: x.row.Cancel, Note: entry.Note})
+	for _, s := range x.shards {
+		if !s.State.Ended() {
+			e.cancelShard(s, x.row.Cancel)
+		}
+	}
+	if x.open > 0 {
+		e.setExecution(x, job.ExecutionCancelling, x.row.Cancel)
+	}
+}
+
+// rerun begins another round of an ended execution: new tokens, fresh retry budget, same keys, and only
+// for the shards that did not succeed.
+func (e *Engine) rerun(row Row, entry Entry) {
+	x := e.hold(row)
+	if x.row.State == job.ExecutionSucceeded {
+		e.forget(x)
+		return
+	}
+	e.fact(Fact{Kind: FactRerun, Job: x.name(), Execution: x.row.ID, Reason: job.ReasonRerun, Note: entry.Note, Count: int64(x.row.Round + 1)})
+	e.setExecution(x, job.ExecutionQueued, job.ReasonRerun)
+	x.row.Round++
+	x.row.Cancel, x.row.EndedAt = "", 0
+	for _, s := range x.shards {
+		if s.State == job.ShardSucceeded {
+			continue
+		}
+		s.Faults, s.Losses, s.Error = 0, 0, nil
+		s.Closed = true // what the old rounds' holders still say changes nothing
+		e.setShard(s, job.ShardQueued, job.ReasonRerun)
+	}
+}
+
+// hold takes rows into memory as they are.
+func (e *Engine) hold(row Row) *execution {
+	x := &execution{row: row.Execution, stored: row.Execution.State, def: row.Definition}
+	x.shards = make([]*shard, len(row.Shards))
+	for i, r := range row.Shards {
+		x.shards[i] = &shard{Shard: r, exec: x, stored: r.State}
+		if !r.State.Ended() {
+			x.open++
+		}
+	}
+	e.executions[x.row.ID] = x
+	return x
+}
+
+// executionPage goes on with the entries and reports that waited for rows.
+func (e *Engine) executionPage(ev ExecutionPage) {
+	found := map[job.ExecutionID]Row{}
+	for _, row := range ev.Rows {
+		found[row.Execution.ID] = row
+	}
+	old := e.pages.tooOld(ev.Seq)
+	usable := slices.DeleteFunc(slices.Clone(ev.Asked), func(id job.ExecutionID) bool {
+		again := e.executions[id] == nil && (old || e.pages.changed(id, ev.Seq))
+		if again {
+			e.pages.askOnce(id) // it changed since the page was read
+		}
+		return again
+	})
+	for _, r := range e.pages.answeredReports(usable) {
+		e.answerReport(r, found)
+	}
+	for _, id := range usable {
+		for _, entry := range e.pages.answeredEntries(id) {
+			e.entryWithRow(entry, found[id])
+		}
+	}
+	e.pages.read(ev.Seq)
+}
+
+func (e *Engine) entryWithRow(entry Entry, row Row) {
+	x := e.executions[entry.Execution]
+	switch {
+	case x == nil && row.Execution.ID.IsZero():
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is not here"})
+	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():
+		e.rerun(row, entry)
+	case entry.Kind == EntryCancel:
+		if x == nil && !row.Execution.State.Ended() {
+			x = e.hold(row)
+			for _, s := range x.shards {
+				if s.State == job.ShardQueued {
+					e.enqueue(s)
+				}
+			}
+		}
+		if x != nil {
+			e.cancel(x, entry)
+		}
+	}
+	e.consume(entry)
+}
+
+// setAside records an event that alone made a step or its commit fail (R3). The event is kept in a form
+// that no database can refuse, cut to its head.
+func (e *Engine) setAside(ev SetAside) {
+	kind := fmt.Sprintf("%T", ev.Event)
+	raw, err := json.Marshal(ev.Event)
+	if err != nil {
+		raw = fmt.Appendf(nil, "%.4096q", fmt.Sprintf("%+v", ev.Event))
+	}
+	head := raw[:min(len(raw), 8<<10)]
+	kept, _ := json.Marshal(struct {
+		Bytes int    `json:"bytes"`
+		Head  string `json:"headBase64"`
+	}{len(raw), base64.StdEncoding.EncodeToString(head)})
+	p := Poison{Kind: kind, Event: kept, Error: fmt.Sprintf("%.2048q", ev.Error)}
+	e.counters.Poisoned++
+	e.fact(Fact{Kind: FactSetAside, Reason: job.ReasonBadEntry, Note: kind})
+	page, ok := ev.Event.(InboxPage)
+	if !ok {
+		e.step.batch.Poison = append(e.step.batch.Poison, p)
+		return
+	}
+	for _, entry := range page.Entries {
+		p.Entry = entry.ID
+		e.step.batch.Poison = append(e.step.batch.Poison, p)
+		e.consume(entry)
+	}
+}

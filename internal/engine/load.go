@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// unheardMax is how many owners in a row may hear nothing from a session before it is dead (R7).
+const unheardMax = 3
+
+// load builds the memory from rows. Every lease gets a full TTL from now, and P more when another
+// incarnation owned the partition before; planning and dispatch do not wait for that.
+func (e *Engine) load(ev Loaded) {
+	e.loaded = true
+	e.seq = ev.Seq
+	e.pages.off = e.cfg.Switches.NoPageGuard
+	e.token = max(ev.LastToken, job.Token(e.cfg.Epoch))
+	if e.cfg.Switches.TokensFromZero {
+		e.token = 0
+	}
+	e.wallMoved = e.now.Mono
+	e.pages.more = true
+	e.due.until = e.now.Wall
+
+	dead := map[job.SessionID]bool{}
+	for _, row := range ev.Sessions {
+		if row.Unheard >= unheardMax {
+			dead[row.ID] = true
+		}
+		s := e.addSession(row)
+		s.Unheard++
+		e.touchSession(s)
+	}
+	for _, row := range ev.Executions {
+		for _, s := range e.hold(row).shards {
+			e.resume(s)
+		}
+	}
+	extra := e.cfg.OwnerTTL
+	if !ev.Takeover {
+		extra = 0
+	}
+	if !e.cfg.Switches.NoTakeoverGrace {
+		e.deferVerdicts(extra)
+	}
+	for _, id := range slices.Sorted(maps.Keys(dead)) {
+		e.bury(e.sessions[id])
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.sessions)) {
+		s := e.sessions[id]
+		for _, token := range sortedTokens(s.held) {
+			e.arm(s.held[token])
+		}
+		e.arm(s)
+	}
+}
+
+// resume takes up the lease and the timers of a shard where its row left them. Stored instants load as
+// remaining time, at most their full length.
+func (e *Engine) resume(s *shard) {
+	spec := &s.exec.def.Spec
+	switch s.State {
+	case job.ShardQueued:
+		e.enqueue(s)
+	case job.ShardRetryWait:
+		var full time.Duration // the wait began when the attempt ended
+		if a := s.attempt(); a != nil {
+			full = max(s.RetryAt.Sub(a.EndedAt), 0)
+		}
+		s.retryAt = max(e.mono(s.RetryAt, full), 1)
+	case job.ShardStopping:
+		s.stopBy = e.mono(s.StopBy, spec.StopGrace())
+	}
+	if s.Session == "" {
+		e.arm(s)
+		return
+	}
+	sess := e.sessions[s.Session]
+	if sess == nil {
+		// The session's row is gone although the lease is open: wait as for a silent one.
+		sess = e.addSession(job.Session{ID: s.Session, Partition: e.cfg.Partition, Namespace: s.exec.row.Namespace,
+			Pool: s.exec.row.Pool, Worker: s.Worker, TTL: e.cfg.LeaseTTL, Beat: e.cfg.Beat, Margin: e.cfg.Margin})
+	}
+	s.sess = sess
+	sess.held[s.Token] = s
+	s.deadline = e.now.Mono
+	if !e.cfg.Switches.NoTakeoverGrace {
+		s.deadline += sess.TTL
+	}
+	if s.TimeoutAt != 0 && !s.Closed {
+		s.timeoutAt = max(e.mono(s.TimeoutAt, spec.Timeout.Attempt), 1)
+	}
+	e.progressed(s)
+}
+
+// bury ends a session that nobody has heard for three owners in a row, and its leases with it.
+func (e *Engine) bury(s *session) {
+	for _, token := range sortedTokens(s.held) {
+		e.expire(s.held[token])
+	}
+	e.endSession(s, job.ReasonLeaseExpired)
+}
+
+func sortIDs(ids []job.ExecutionID) {
+	slices.SortFunc(ids, func(a, b job.ExecutionID) int { return bytes.Compare(a[:], b[:]) })
+}
+
+func sortedCursors[K comparable](m map[K]job.Cursor) []job.Cursor {
+	return slices.SortedFunc(maps.Values(m), func(a, b job.Cursor) int {
+		return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
+	})
+}
+

@@ -1,0 +1,286 @@
+package engine
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// dueBook holds the schedules that are due within the horizon; the others stay in the database.
+type dueBook struct {
+	entries map[dueKey]*dueEntry
+	heap    dueHeap
+	until   job.Instant // every schedule with Next ≤ until is here, or was left out by the guard
+	from    *job.Cursor // the read goes on behind it
+	asking  job.Instant // of the page on its way; 0: none
+	askedAt time.Duration
+}
+
+type dueKey struct {
+	job      job.UID
+	schedule string
+}
+
+type dueEntry struct {
+	def    *job.Definition
+	sched  schedule.Schedule
+	cursor job.Cursor
+	index  int
+}
+
+type dueHeap []*dueEntry
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	a, b := h[i].cursor, h[j].cursor
+	return cmp.Or(cmp.Compare(a.Next, b.Next), cmp.Compare(a.Job.String(), b.Job.String()), cmp.Compare(a.Schedule, b.Schedule)) < 0
+}
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+func (h *dueHeap) Push(x any) {
+	d := x.(*dueEntry)
+	d.index = len(*h)
+	*h = append(*h, d)
+}
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	d := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return d
+}
+
+func newDueBook() dueBook { return dueBook{entries: map[dueKey]*dueEntry{}} }
+
+// wake is when the next schedule is due, or the next page of them is wanted. Wall time is turned into
+// monotonic time as of the newest step; a wall clock that stands still is looked at twice a second.
+func (d *dueBook) wake(e *Engine) (time.Duration, bool) {
+	at := d.until.Add(-e.cfg.Horizon / 2)
+	if len(d.heap) > 0 {
+		at = min(at, d.heap[0].cursor.Next)
+	}
+	in := max(at.Sub(e.now.Wall), 0)
+	const standing = 50 * time.Millisecond
+	if e.now.Mono-e.wallMoved > standing || d.asking != 0 && in == 0 {
+		in = max(in, 500*time.Millisecond)
+	}
+	return e.now.Mono + in, true
+}
+
+// want asks for the schedules of the next horizon when half of it is used up.
+func (d *dueBook) want(e *Engine) *WantDue {
+	if !e.loaded || e.now.Wall < d.until.Add(-e.cfg.Horizon/2) && d.from == nil {
+		return nil
+	}
+	if d.asking != 0 && e.now.Mono < d.askedAt+askAgain {
+		return nil
+	}
+	if d.from == nil || d.asking == 0 {
+		d.asking = e.now.Wall.Add(e.cfg.Horizon)
+	}
+	d.askedAt = e.now.Mono
+	return &WantDue{Until: d.asking, After: d.from, Limit: e.cfg.PageSize}
+}
+
+func (e *Engine) duePage(ev DuePage) {
+	d := &e.due
+	if e.pages.tooOld(ev.Seq) {
+		d.asking = 0
+		return
+	}
+	for _, item := range ev.Items {
+		c := item.Cursor
+		if c.Revision != item.Definition.Revision {
+			continue // its job_changed entry is on its way: replan decides what the old revision still owes
+		}
+		if e.due.entries[dueKey{c.Job, c.Schedule}] != nil || e.pages.cursorChanged(c.Job, ev.Seq) {
+			continue
+		}
+		e.follow(item.Definition, c)
+	}
+	if ev.Partial && len(ev.Items) > 0 {
+		last := ev.Items[len(ev.Items)-1].Cursor
+		d.from, d.asking = &last, ev.Until
+		d.askedAt = e.now.Mono - askAgain // the next part at once
+	} else {
+		d.from, d.asking = nil, 0
+		d.until = max(d.until, ev.Until)
+	}
+	e.pages.read(ev.Seq)
+}
+
+// follow puts a schedule into the book. A definition that does not parse (it was checked when it was
+// written) panics, so that it is set aside with its name.
+func (e *Engine) follow(def *job.Definition, c job.Cursor) {
+	for _, s := range def.Spec.Schedules {
+		if s.ID != c.Schedule {
+			continue
+		}
+		sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
+		if err != nil {
+			panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
+		}
+		entry := &dueEntry{def: def, sched: sched, cursor: c}
+		e.due.entries[dueKey{c.Job, c.Schedule}] = entry
+		heap.Push(&e.due.heap, entry)
+	}
+}
+
+func (e *Engine) unfollow(k dueKey) {
+	if entry := e.due.entries[k]; entry != nil {
+		heap.Remove(&e.due.heap, entry.index)
+		delete(e.due.entries, k)
+	}
+}
+
+// plan turns every instant that is due into an execution or a decision.
+func (e *Engine) plan() {
+	for len(e.due.heap) > 0 && e.due.heap[0].cursor.Next <= e.now.Wall {
+		d := e.due.heap[0]
+		done := e.planDue(d)
+		e.writeCursor(d.cursor)
+		if d.cursor.Next == 0 || d.cursor.Next > max(e.due.until, e.now.Wall.Add(e.cfg.Horizon)) {
+			e.unfollow(dueKey{d.cursor.Job, d.cursor.Schedule})
+		} else {
+			heap.Fix(&e.due.heap, 0)
+		}
+		if !done {
+			return // bounded per step; NextWake is at once
+		}
+	}
+}
+
+// planDue consumes the due instants of one schedule. Instants later than the misfire grace were missed:
+// the newest of them becomes one execution (policy once), the others a decision with their range and
+// count. false: the bound was reached, more is due.
+func (e *Engine) planDue(d *dueEntry) bool {
+	c := &d.cursor
+	c.Revision = d.def.Revision
+	if missedBefore := e.now.Wall.Add(-e.cfg.MisfireGrace); c.Next < missedBefore {
+		before, until := c.Next.Add(-time.Millisecond).Time(), missedBefore.Add(-time.Millisecond).Time()
+		first := c.Next
+		n, last, all := schedule.Count(d.sched, before, until, e.cfg.CatchUpMax)
+		if !all {
+			e.missed(d, first, job.InstantOf(last), int64(n))
+			e.advance(d, job.InstantOf(last))
+			return false
+		}
+		if n > 1 {
+			_, prev, _ := schedule.Count(d.sched, before, last.Add(-time.Millisecond), e.cfg.CatchUpMax)
+			e.missed(d, first, job.InstantOf(prev), int64(n-1))
+		}
+		if n > 0 {
+			e.fire(d, job.InstantOf(last))
+			e.advance(d, job.InstantOf(last))
+		}
+	}
+	for n := 0; c.Next != 0 && c.Next <= e.now.Wall; n++ {
+		if n >= e.cfg.CatchUpMax {
+			return false
+		}
+		at := c.Next
+		e.fire(d, at)
+		e.advance(d, at)
+	}
+	return true
+}
+
+// advance moves the cursor behind an instant that was decided.
+func (e *Engine) advance(d *dueEntry, at job.Instant) {
+	d.cursor.Last, d.cursor.Next = at, 0
+	if next, ok := d.sched.Next(at.Time()); ok {
+		d.cursor.Next = job.InstantOf(next)
+	}
+	if d.cursor.Next != 0 && d.cursor.Next <= at {
+		panic("engine: schedule of " + d.def.Namespace + "/" + d.def.Name + " does not advance")
+	}
+	e.fact(Fact{Kind: FactPlanned, Job: d.def.Namespace + "/" + d.def.Name, PlannedAt: at, Until: d.cursor.Next})
+}
+
+func (e *Engine) fire(d *dueEntry, at job.Instant) {
+	def := d.def
+	id := job.PlannedID(def.UID, at)
+	if e.executions[id] != nil {
+		return // two schedules of the job are due together: one execution (R4)
+	}
+	e.create(job.Execution{
+		ID: id, Partition: e.cfg.Partition, Namespace: def.Namespace, Job: def.Name, JobUID: def.UID, Revision: def.Revision,
+		Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerSchedule, PlannedAt: at,
+		Params: def.Spec.Params, ShardTotal: def.Spec.ShardTotal(),
+	}, def)
+}
+
+func (e *Engine) missed(d *dueEntry, from, to job.Instant, n int64) {
+	def := d.def
+	e.step.batch.Decisions = append(e.step.batch.Decisions, job.Decision{
+		Job: def.UID, Namespace: def.Namespace, Name: def.Name, Schedule: d.cursor.Schedule,
+		Kind: job.DecisionMissed, Reason: job.ReasonMissedDown, From: from, To: to, Count: n, At: e.now.Wall,
+	})
+	e.fact(Fact{Kind: FactDecided, Job: def.Namespace + "/" + def.Name, Reason: job.ReasonMissedDown, PlannedAt: from, Until: to, Count: n,
+		To: string(job.DecisionMissed)})
+}
+
+// jobChanged takes in the newest revision of a job. What was due under the old one is planned first;
+// under the new one nothing of the past fires: next > max(cursor, now) (DESIGN §10.10).
+func (e *Engine) jobChanged(entry Entry) {
+	def := entry.Definition
+	if def == nil {
+		return
+	}
+	e.plan()
+	cursors := map[string]job.Cursor{}
+	for _, c := range entry.Cursors {
+		cursors[c.Schedule] = c
+	}
+	for k, d := range e.due.entries {
+		if k.job == def.UID {
+			cursors[k.schedule] = d.cursor
+		}
+	}
+	for _, s := range def.Spec.Schedules {
+		c := cursors[s.ID]
+		delete(cursors, s.ID)
+		e.replan(def, s, c)
+	}
+	for _, c := range sortedCursors(cursors) {
+		e.unfollow(dueKey{c.Job, c.Schedule})
+		e.dropCursor(c)
+	}
+	e.fact(Fact{Kind: FactJobChanged, Job: def.Namespace + "/" + def.Name, Count: def.Revision})
+}
+
+// replan sets the cursor of one schedule for a new revision. An instant that the old cursor still owed
+// (it was not in memory: the server was away) is decided first, by the rule for missed ones.
+func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor) {
+	e.unfollow(dueKey{def.UID, s.ID})
+	sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
+	if err != nil {
+		panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
+	}
+	d := &dueEntry{def: def, sched: sched, cursor: c}
+	d.cursor.Job, d.cursor.Schedule = def.UID, s.ID
+	if owed := c.Next; owed != 0 && owed <= e.now.Wall {
+		d.cursor.Last = owed
+		e.fire(d, owed)
+	}
+	d.cursor.Revision, d.cursor.Next = def.Revision, 0
+	if !def.Spec.Disabled {
+		base := max(d.cursor.Last, e.now.Wall)
+		if at := job.InstantOf(s.At); at != 0 && c.Job.IsZero() && at >= def.CreatedAt && at <= base {
+			base = at - 1 // a one-shot that came due between its creation and now is not of the past
+		}
+		if next, ok := sched.Next(base.Time()); ok {
+			d.cursor.Next = job.InstantOf(next)
+		}
+	}
+	e.writeCursor(d.cursor)
+	if d.cursor.Next != 0 && d.cursor.Next <= max(e.due.until, e.now.Wall.Add(e.cfg.Horizon)) {
+		e.due.entries[dueKey{def.UID, s.ID}] = d
+		heap.Push(&e.due.heap, d)
+	}
+}

@@ -1,0 +1,266 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// session is one connected life of a worker, as its owner knows it.
+type session struct {
+	job.Session
+	pool  *pool
+	dirty bool
+
+	heardCall int64         // newest call taken in …
+	heardAt   time.Duration // … and when: every deadline of its leases hangs on such a pair (R7)
+	held      map[job.Token]*shard
+	waiting   *waiting // the hanging poll; nil while there is none
+	polls     int64    // highest poll number seen
+	unknown   int      // slots that the worker calls busy and that no lease of ours explains
+	offer     []*shard // granted in this step, or to be offered again with the next answer
+	timerAt   time.Duration
+}
+
+type waiting struct {
+	reply ReplyID
+	at    time.Duration
+	until time.Duration
+}
+
+// free is what may still be granted: slots − open leases − handlers that only the worker knows of.
+// Leases of handlers that are still stopping are open.
+func (s *session) free() int { return s.Slots - len(s.held) - s.unknown }
+
+func (s *session) armed() *time.Duration { return &s.timerAt }
+
+// next: the end of the hanging poll, and the end of silence when nothing is held.
+func (s *session) next(e *Engine) time.Duration {
+	if e.sessions[s.ID] != s {
+		return 0
+	}
+	at := s.heardAt + e.cfg.SessionKeep
+	if len(s.held) > 0 {
+		at = 0 // its leases have timers of their own
+	}
+	if s.waiting != nil && (at == 0 || s.waiting.until < at) {
+		at = s.waiting.until
+	}
+	return at
+}
+
+func (s *session) look(e *Engine) {
+	if e.sessions[s.ID] != s {
+		return
+	}
+	if s.waiting != nil && e.now.Mono >= s.waiting.until {
+		e.answer(s.waiting.reply, &Polled{})
+		s.waiting = nil
+	}
+	if len(s.held) == 0 && e.now.Mono >= s.heardAt+e.cfg.SessionKeep {
+		e.endSession(s, job.ReasonLeaseExpired)
+	}
+}
+
+// heard notes that a call of the session was taken in now.
+func (e *Engine) heard(s *session, call int64) {
+	s.heardCall, s.heardAt = call, e.now.Mono
+	if s.Unheard > 0 {
+		s.Unheard = 0
+		e.touchSession(s)
+	}
+	e.wantDispatch(s.pool) // a session that was silent may be given work again
+}
+
+func unknownSession(id job.SessionID) *job.Error {
+	return job.Errorf(job.KindNotFound, "session_unknown", "session %.64s is not known here: it was closed, or silent for too long", string(id)).
+		WithHint("stop what it holds and open a new session with a new incarnation")
+}
+
+func (e *Engine) open(ev SessionOpen) {
+	s := e.sessions[ev.Session.ID]
+	if s == nil {
+		row := ev.Session
+		row.Partition, row.TTL, row.Beat, row.Margin = e.cfg.Partition, e.cfg.LeaseTTL, e.cfg.Beat, e.cfg.Margin
+		row.OpenedAt, row.Unheard = e.now.Wall, 0
+		s = e.addSession(row)
+		e.touchSession(s)
+		e.fact(Fact{Kind: FactSessionOpened, Session: s.ID, Worker: s.Worker, Note: s.Namespace + "/" + s.Pool})
+	}
+	e.heard(s, ev.Call)
+	e.arm(s)
+	e.answer(ev.Reply, &Opened{Session: s.Session, Call: ev.Call})
+}
+
+func (e *Engine) addSession(row job.Session) *session {
+	s := &session{Session: row, held: map[job.Token]*shard{}, heardAt: e.now.Mono}
+	s.pool = e.pool(row.Namespace, row.Pool)
+	s.pool.sessions[s.ID] = s
+	e.sessions[s.ID] = s
+	return s
+}
+
+// endSession removes a session that holds nothing any more.
+func (e *Engine) endSession(s *session, why job.Reason) {
+	if s.waiting != nil {
+		e.answer(s.waiting.reply, unknownSession(s.ID))
+		s.waiting = nil
+	}
+	delete(e.sessions, s.ID)
+	delete(s.pool.sessions, s.ID)
+	e.wantDispatch(s.pool)
+	e.step.batch.EndSessions = append(e.step.batch.EndSessions, s.ID)
+	e.fact(Fact{Kind: FactSessionEnded, Session: s.ID, Worker: s.Worker, Reason: why})
+}
+
+func (e *Engine) poll(ev Poll) {
+	s := e.sessions[ev.Session]
+	if s == nil {
+		e.answer(ev.Reply, unknownSession(ev.Session))
+		return
+	}
+	e.heard(s, ev.Call)
+	if ev.Number <= s.polls {
+		e.answer(ev.Reply, &Polled{Superseded: true})
+		return
+	}
+	if s.waiting != nil {
+		e.answer(s.waiting.reply, &Polled{Superseded: true})
+	}
+	s.polls = ev.Number
+	s.waiting = &waiting{reply: ev.Reply, at: e.now.Mono, until: e.now.Mono + ev.Wait}
+	for _, token := range ev.Held {
+		if h := s.held[token]; h != nil {
+			h.Confirmed = true
+		}
+	}
+	s.unknown = max(0, s.Slots-len(s.held)-ev.Free)
+	s.offer = s.offer[:0]
+	for _, token := range sortedTokens(s.held) {
+		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed {
+			e.offerAgain(s, h)
+		}
+	}
+	e.wantDispatch(s.pool)
+	e.arm(s)
+}
+
+// offerAgain puts an assignment that the worker has not confirmed into the next answer: same token, and
+// neither deadline moves. After a load the call that set the deadline is not known any more: then this
+// poll sets both deadlines, once.
+func (e *Engine) offerAgain(s *session, h *shard) {
+	if h.leaseCall == 0 {
+		h.leaseCall = s.heardCall
+		h.deadline = max(h.deadline, e.now.Mono+s.TTL)
+	}
+	s.offer = append(s.offer, h)
+}
+
+func (e *Engine) pollGone(ev PollGone) {
+	for _, s := range e.sessions {
+		if s.waiting != nil && s.waiting.reply == ev.Reply {
+			s.waiting = nil
+			return
+		}
+	}
+}
+
+// answerPolls sends what this step has for the sessions that wait: new assignments, unconfirmed ones
+// again, and stops that were not told yet.
+func (e *Engine) answerPolls() {
+	ids := make([]job.SessionID, 0, len(e.sessions))
+	for id, s := range e.sessions {
+		if s.waiting != nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		s := e.sessions[id]
+		p := &Polled{}
+		for _, h := range s.offer {
+			if h.sess == s && h.State == job.ShardLeased && !h.Closed {
+				p.Assignments = append(p.Assignments, e.assignment(h))
+			}
+		}
+		for _, token := range sortedTokens(s.held) {
+			if h := s.held[token]; h.Closed && !h.told {
+				h.told = true
+				p.Cancels = append(p.Cancels, e.stop(h))
+			}
+		}
+		s.offer = nil
+		if len(p.Assignments)+len(p.Cancels) > 0 {
+			e.answer(s.waiting.reply, p)
+			s.waiting = nil
+		}
+	}
+}
+
+func (e *Engine) heartbeat(ev Heartbeat) {
+	s := e.sessions[ev.Session]
+	if s == nil {
+		e.answer(ev.Reply, unknownSession(ev.Session))
+		return
+	}
+	e.heard(s, ev.Call)
+	b := &Beaten{Call: ev.Call}
+	for _, held := range ev.Held {
+		h := s.held[held.Token]
+		switch {
+		case h == nil:
+			b.Lost = append(b.Lost, held.Token)
+			e.counters.Stale++
+			e.traceFact(Fact{Kind: FactRejected, Token: held.Token, Session: s.ID, Worker: s.Worker, Note: "heartbeat"})
+			continue
+		case h.Closed:
+			h.Confirmed = true
+			continue // told below; its renewal has stopped
+		}
+		h.Confirmed = true
+		if held.Progress != nil && *held.Progress != h.Progress {
+			h.Progress = *held.Progress
+			e.progressed(h)
+		}
+		e.renew(h, ev.Call)
+		b.Renewed = append(b.Renewed, held.Token)
+	}
+	for _, token := range sortedTokens(s.held) {
+		if h := s.held[token]; h.Closed {
+			b.Cancels = append(b.Cancels, e.stop(h))
+		}
+	}
+	e.step.answers = append(e.step.answers, Answer{Reply: ev.Reply, Value: b, Renewal: len(b.Lost)+len(b.Cancels) == 0})
+}
+
+// renew moves the judge's deadline; the answer names the call that did it.
+func (e *Engine) renew(h *shard, call int64) {
+	if e.now.Mono+h.sess.TTL > h.deadline {
+		h.deadline, h.leaseCall = e.now.Mono+h.sess.TTL, call
+	}
+	e.counters.Renewed++
+	e.traceFact(Fact{Kind: FactLeaseRenewed, Job: h.exec.name(), Execution: h.Execution, Shard: h.Index, Token: h.Token,
+		Session: h.sess.ID, Worker: h.Worker, Call: call, Until: e.now.Wall.Add(h.deadline - e.now.Mono)})
+}
+
+// close ends a session by its own word: what it holds goes back at once, and no attempt is burnt.
+func (e *Engine) close(ev SessionClose) {
+	if s := e.sessions[ev.Session]; s != nil {
+		e.heard(s, ev.Call)
+		for _, token := range sortedTokens(s.held) {
+			e.givenBack(s.held[token], job.AttemptReleased, job.ReasonReleased)
+		}
+		e.endSession(s, job.ReasonReleased)
+	}
+	e.answer(ev.Reply, &Closed{})
+}
+
+func sortedTokens(held map[job.Token]*shard) []job.Token {
+	tokens := make([]job.Token, 0, len(held))
+	for t := range held {
+		tokens = append(tokens, t)
+	}
+	slices.Sort(tokens)
+	return tokens
+}
