@@ -21,6 +21,7 @@ var checks = []check{
 	{"I08", "one live lease per shard", checkOneLease},
 	{"I09", "tokens only grow", checkTokensGrow},
 	{"I10", "no stale write is accepted", checkNoStaleWrite},
+	{"I10", "no stale item is answered accepted", checkNoStaleAnswer},
 	{"I11", "one accepted result", checkOneResult},
 	{"I12", "no renewal after the lease was given away", checkNoLateRenewal},
 	{"I13", "take-over when the lease is over: not before, not much later", checkTakeover},
@@ -141,6 +142,27 @@ func checkNoStaleWrite(ix *index, fail failFunc) {
 			l := ix.byToken[tokenID{e.Partition, e.Token}]
 			if l != nil && l.end >= 0 && l.end < i && !l.expired && ix.Events[l.end].Seq < e.Seq {
 				fail(e.Seq, "%s of shard %s with token %d was accepted after the lease had been given back", e.Kind, s, e.Token)
+			}
+		}
+	}
+}
+
+// checkNoStaleAnswer is the workers' side of I10: what was sent first after somebody else had been granted
+// the shard is not answered accepted.
+func checkNoStaleAnswer(ix *index, fail failFunc) {
+	for _, n := range ix.Wire {
+		if n.Kind != WireAccepted {
+			continue
+		}
+		for _, l := range ix.order {
+			if l.id.token != n.Token {
+				continue
+			}
+			for _, newer := range ix.byShard[l.shard] {
+				if g := &ix.Events[newer.grant]; newer.id.token > n.Token && g.when().Before(n.First) {
+					fail(g.Seq, "an item of token %d of shard %s, sent at %s, was accepted after token %d had been granted", n.Token, l.shard,
+						stamp(n.First), newer.id.token)
+				}
 			}
 		}
 	}

@@ -36,6 +36,11 @@ func checkTotalSuccess(ix *index, fail failFunc) {
 			settle()
 		}
 		switch s := (shardID{e.Execution, e.Shard}); e.Kind {
+		case engine.FactExecutionCreated:
+			states[e.Execution] = map[int]string{}
+			for shard := range int(e.Count) {
+				states[e.Execution][shard] = string(job.ShardQueued)
+			}
 		case engine.FactShardCreated, engine.FactShardState:
 			if states[e.Execution] == nil {
 				states[e.Execution] = map[int]string{}
@@ -94,6 +99,11 @@ func checkStates(ix *index, fail failFunc) {
 				fail(e.Seq, "execution %s leaves its end %q without a rerun", e.Execution, from)
 			}
 			executions[e.Execution] = e.To
+			if e.Kind == engine.FactExecutionCreated {
+				for i := range int(e.Count) { // its shards are created with it, queued
+					shards[shardID{e.Execution, i}] = string(job.ShardQueued)
+				}
+			}
 		case engine.FactShardCreated, engine.FactShardState:
 			from, to := job.ShardState(e.From), job.ShardState(e.To)
 			switch {

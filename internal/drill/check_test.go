@@ -35,8 +35,8 @@ func sound() *drill.History {
 		TTL: 3 * time.Second, Margin: 600 * time.Millisecond, OwnerTTL: time.Second, Slack: 100 * time.Millisecond, End: at(9000),
 		Executions: []job.Execution{{ID: planA, Job: "j", JobUID: job.UID{1}, Trigger: job.TriggerSchedule, PlannedAt: origin, ShardTotal: 1}},
 		Events: []drill.Event{
-			fact(1, 0, engine.Fact{Kind: engine.FactExecutionCreated, Job: "d/j", To: "queued"}),
-			fact(1, 0, engine.Fact{Kind: engine.FactShardCreated, To: "queued"}),
+			fact(1, 0, engine.Fact{Kind: engine.FactExecutionCreated, Job: "d/j", To: "queued", Count: 1}),
+			fact(1, 0, engine.Fact{Kind: engine.FactPlanned, Job: "d/j"}),
 			fact(2, 10, whole("queued", "running")),
 			fact(2, 10, state("queued", "leased")),
 			fact(2, 10, engine.Fact{Kind: engine.FactLeaseGranted, Token: 11, Attempt: 1, Worker: "a"}),
@@ -60,6 +60,7 @@ func sound() *drill.History {
 			{At: at(3001), Kind: drill.WireNamed, Worker: "a", Session: "A", Call: 2, Token: 11},
 			{At: at(5000), Kind: drill.WireSent, Worker: "b", Session: "B", Call: 1},
 			{At: at(6002), Kind: drill.WireNamed, Worker: "b", Session: "B", Call: 1, Token: 12},
+			{At: at(1001), Kind: drill.WireAccepted, Worker: "a", Session: "A", Token: 11, First: at(999)},
 		},
 		Effects: []drill.Effect{
 			{At: at(5398), Worker: "a", Execution: planA.String(), Token: 11, Key: "k1"},
@@ -104,6 +105,9 @@ var faults = []struct {
 	{"I10", "a result of the old token", func(h *drill.History) { h.Events[13].Token = 11 }},
 	{"I10", "a checkpoint after giving back", func(h *drill.History) {
 		put(h, atEnd, fact(8, 7100, engine.Fact{Kind: engine.FactCheckpoint, Token: 12, Checkpoint: 2}))
+	}},
+	{"I10", "a stale item is answered accepted", func(h *drill.History) {
+		h.Wire = append(h.Wire, drill.WireNote{At: at(6600), Kind: drill.WireAccepted, Worker: "a", Session: "A", Token: 11, First: at(6500)})
 	}},
 	{"I11", "two results of one attempt", func(h *drill.History) { put(h, 14, h.Events[13]) }},
 	{"I11", "two successes of one shard", func(h *drill.History) { put(h, 16, h.Events[15]) }},

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,11 +15,12 @@ import (
 // Event is one fact with its place in the history of a partition.
 type Event struct {
 	Partition int
-	Seq       int64 // of the commit; of a trace: the commit that its step would have made
+	Seq       int64 // of the commit; see After for traces
 	Epoch     job.Epoch
 	At        job.Instant // wall time of the step, as the owner knew it
 	When      time.Time   // the true instant where the run knows it; zero: At
 	Trace     bool        // in no journal: a renewal or a refusal
+	After     bool        // a trace of a step that committed nothing, behind the commit Seq; else it belongs to that commit's step
 	engine.Fact
 }
 
@@ -29,6 +31,17 @@ func (e *Event) when() time.Time {
 	return e.When
 }
 
+func (e *Event) place() int {
+	switch {
+	case !e.Trace:
+		return 1
+	case e.After:
+		return 2
+	default:
+		return 0
+	}
+}
+
 // WireKind is the kind of a WireNote.
 type WireKind string
 
@@ -36,6 +49,9 @@ type WireKind string
 const (
 	WireSent  WireKind = "sent"  // a worker sent the call
 	WireNamed WireKind = "named" // an answer reached the worker: the lease of Token rests on Call
+
+	// WireAccepted: an answer reached the worker: a report item of Token, first sent at First, counts.
+	WireAccepted WireKind = "accepted"
 )
 
 // WireNote is what the network saw at a worker's end. It is evidence that neither the SDK nor the
@@ -46,7 +62,8 @@ type WireNote struct {
 	Worker  string
 	Session string
 	Call    int64
-	Token   job.Token // named
+	Token   job.Token // named, accepted
+	First   time.Time // accepted
 }
 
 // Effect is a side effect as the handler that made it wrote it down.
@@ -62,7 +79,7 @@ type Effect struct {
 
 // History is everything that is known about a run.
 type History struct {
-	Events     []Event // commit order; traces stand in front of the facts of their step
+	Events     []Event // as Merge orders them
 	Wire       []WireNote
 	Effects    []Effect
 	Executions []job.Execution // as stored at the end
@@ -91,14 +108,18 @@ func ReadJournal(rows []store.JournalRow) ([]Event, error) {
 	return out, nil
 }
 
-// Merge puts traces in front of the facts of the commit that they name. Both inputs are in order.
+// Merge puts journal facts and traces into one order: per commit the traces of its own step, its facts,
+// then the traces of the steps behind it. Both inputs are in order.
 func Merge(journal, traces []Event) []Event {
 	out := slices.Concat(traces, journal)
 	slices.SortStableFunc(out, func(a, b Event) int {
 		if a.Partition != b.Partition {
 			return a.Partition - b.Partition
 		}
-		return int(a.Seq - b.Seq)
+		if a.Seq != b.Seq {
+			return cmp.Compare(a.Seq, b.Seq)
+		}
+		return a.place() - b.place()
 	})
 	return out
 }

@@ -242,7 +242,10 @@ type Tape struct {
 	mu      sync.Mutex
 	wire    []WireNote
 	effects []Effect
+	first   map[itemID]time.Time // report items by their first sending
 }
+
+type itemID struct{ token, seq int64 }
 
 // Effect writes down a side effect.
 func (t *Tape) Effect(e Effect) {
@@ -276,6 +279,21 @@ func (t *Tape) sent(worker string, c Call) {
 		return // no call of a session
 	}
 	t.note(WireNote{At: time.Now(), Kind: WireSent, Worker: worker, Session: n.Session, Call: n.Call})
+	var r takt.ReportRequest
+	if c.Name != "report" || json.Unmarshal(c.Body, &r) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, it := range r.Items {
+		id := itemID{it.Token, it.Seq}
+		if t.first == nil {
+			t.first = map[itemID]time.Time{}
+		}
+		if _, again := t.first[id]; !again {
+			t.first[id] = time.Now()
+		}
+	}
 }
 
 func (t *Tape) answered(worker string, c Call, status int, answer []byte) {
@@ -302,6 +320,24 @@ func (t *Tape) answered(worker string, c Call, status int, answer []byte) {
 		for _, token := range h.Renewed {
 			note.Call, note.Token = h.Call, job.Token(token)
 			t.note(note)
+		}
+	case "report":
+		t.accepted(note, c, answer)
+	}
+}
+
+func (t *Tape) accepted(note WireNote, c Call, answer []byte) {
+	var r takt.ReportRequest
+	var a takt.ReportResponse
+	if json.Unmarshal(c.Body, &r) != nil || json.Unmarshal(answer, &a) != nil || len(r.Items) != len(a.Items) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, it := range r.Items {
+		if a.Items[i] == "accepted" {
+			note.Kind, note.Token, note.First = WireAccepted, job.Token(it.Token), t.first[itemID{it.Token, it.Seq}]
+			t.wire = append(t.wire, note)
 		}
 	}
 }
