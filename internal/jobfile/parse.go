@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/goccy/go-yaml"
@@ -16,6 +17,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // MaxSize is the size in bytes of the largest file that Parse takes.
@@ -95,7 +97,31 @@ func read(file string, body ast.Node) (Doc, Errors) {
 	if err := json.Unmarshal(text, &doc.Job); err != nil {
 		return doc, Errors{doc.At(fieldOf(err), err.Error(), "")}
 	}
-	return doc, nil
+	return doc, doc.checkSchedule()
+}
+
+func (d *Doc) checkSchedule() Errors {
+	s := d.Job.Spec.Schedule
+	if s == nil {
+		return nil
+	}
+	spec := schedule.Spec{Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every.Std()}
+	if s.At != nil {
+		spec.At = *s.At
+	}
+	_, err := schedule.Parse(spec, time.Unix(0, 0))
+	if bad, ok := errors.AsType[*schedule.Error](err); ok {
+		field, text := "spec.schedule", *bad
+		if text.Field != "" {
+			field = join(field, text.Field)
+			text.Field = "" // named once is enough
+		}
+		return Errors{d.At(field, text.Error(), bad.Hint)}
+	}
+	if err != nil {
+		return Errors{d.At("spec.schedule", err.Error(), "")}
+	}
+	return nil
 }
 
 // check applies the rules that takt.Job's tags declare: the ones the server applies to the same text.
