@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+var (
+	qFence = statement(`UPDATE partitions SET seq = ?1, last_token = max(last_token, ?2)
+		WHERE id = ?3 AND owner = ?4 AND epoch = ?5 AND seq = ?1 - 1`)
+	qConsume = statement(`DELETE FROM inbox WHERE id = ? AND partition = ?`)
+	qEntry   = statement(`SELECT 1 FROM inbox WHERE id = ? AND partition = ?`)
+	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES (?, ?, ?, ?, ?)`)
+
+	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last) VALUES (?, ?, ?, ?, ?, ?)
+		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
+		next = excluded.next, last = excluded.last`)
+	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ?`)
+	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+	qSessionPut = statement(`INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT (id) DO UPDATE SET partition = excluded.partition, namespace = excluded.namespace, pool = excluded.pool,
+		worker = excluded.worker, incarnation = excluded.incarnation, handlers = excluded.handlers, slots = excluded.slots,
+		labels = excluded.labels, build = excluded.build, ttl = excluded.ttl, beat = excluded.beat, margin = excluded.margin,
+		opened_at = excluded.opened_at, unheard = excluded.unheard`)
+	qSessionEnd   = statement(`DELETE FROM sessions WHERE id = ?`)
+	qPoisonInsert = statement(`INSERT INTO poison (partition, seq, at, entry, kind, event, error) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+)
+
+// Commit implements store.Engine. f.Seq is not looked at: b.Seq says where the batch belongs.
+func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) error {
+	if err := store.CheckBatch(b); err != nil {
+		return err
+	}
+	facts := "[]"
+	if len(b.Facts) > 0 {
+		var err error
+		if facts, err = encode(b.Facts); err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, rankCommit, "commit", func(w *link) error {
+		c := commit{link: w, skip: s.skip, fence: f, batch: b}
+		for _, part := range []func() error{c.takeFence, c.consume, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
+			if err := part(); err != nil {
+				return err
+			}
+		}
+		_, err := w.exec(qJournal, int64(f.Partition), b.Seq, int64(f.Epoch), int64(b.At), facts)
+		return err
+	})
+}
+
+// commit is the work of one transaction.
+type commit struct {
+	*link
+	skip  mutant
+	fence store.Fence
+	batch *engine.Batch
+	ended map[job.ExecutionID]*ending
+	order []job.ExecutionID // of ended
+	args  []any             // scratch
+}
+
+// ending is an execution that moves to history in this commit.
+type ending struct {
+	total int // its shards
+	moved int // of them, by their own write
+}
+
+// takeFence is the first statement: its row lock and its condition are R2.
+func (c *commit) takeFence() error {
+	f, b := c.fence, c.batch
+	n, err := c.exec(qFence, b.Seq, int64(b.LastToken), int64(f.Partition), f.Owner, int64(f.Epoch))
+	if err != nil {
+		return err
+	}
+	if n == 0 && !c.skip.fence {
+		return fenced("fence", "commit %d of partition %d by %q under epoch %d: the partition has moved on", b.Seq, f.Partition, f.Owner, f.Epoch)
+	}
+	return nil
+}
+
+func (c *commit) consume() error {
+	for _, id := range c.batch.Consumed {
+		n, err := c.takeEntry(id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fenced("entry_guard", "inbox entry %d of partition %d is not there", id, c.fence.Partition)
+		}
+	}
+	return nil
+}
+
+func (c *commit) takeEntry(id int64) (int64, error) {
+	if c.skip.consume {
+		var one int64
+		_, err := c.one(qEntry, []any{id, int64(c.fence.Partition)}, &one)
+		return one, err
+	}
+	return c.exec(qConsume, id, int64(c.fence.Partition))
+}
+
+func (c *commit) cursors() error {
+	for i := range c.batch.Cursors {
+		k := &c.batch.Cursors[i]
+		if _, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last)); err != nil {
+			return err
+		}
+	}
+	for i := range c.batch.DropCursors {
+		k := &c.batch.DropCursors[i]
+		if _, err := c.exec(qCursorDrop, k.Job[:], k.Schedule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *commit) sessions() error {
+	for i := range c.batch.Sessions {
+		args, err := sessionArgs(&c.batch.Sessions[i])
+		if err != nil {
+			return err
+		}
+		if _, err := c.exec(qSessionPut, args...); err != nil {
+			return err
+		}
+	}
+	for _, id := range c.batch.EndSessions {
+		if _, err := c.exec(qSessionEnd, string(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// records are the rows that only grow: decisions and poison.
+func (c *commit) records() error {
+	b := c.batch
+	for i := range b.Decisions {
+		d := &b.Decisions[i]
+		if _, err := c.exec(qDecisionInsert, d.Job[:], d.Namespace, d.Name, d.Schedule, string(d.Kind), string(d.Reason),
+			int64(d.From), int64(d.To), d.Count, int64(d.At)); err != nil {
+			return err
+		}
+	}
+	for i := range b.Poison {
+		p := &b.Poison[i]
+		if _, err := c.exec(qPoisonInsert, int64(c.fence.Partition), b.Seq, int64(b.At), p.Entry, store.MakeClean(p.Kind),
+			text([]byte(store.MakeClean(string(p.Event)))), store.MakeClean(p.Error)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// A BUSY database is asked again after busyPause until busyPatience is over.
+const (
+	busyPause    = 5 * time.Millisecond
+	busyPatience = 2 * time.Second
+)
+
+// texts is every statement of the package; its index is the statement's id.
+var texts []string
+
+type query int
+
+// statement registers SQL at package start.
+func statement(text string) query {
+	texts = append(texts, text)
+	return query(len(texts) - 1)
+}
+
+var (
+	qBeginWrite = statement(`BEGIN IMMEDIATE`)
+	qBeginRead  = statement(`BEGIN`)
+	qCommit     = statement(`COMMIT`)
+	qRollback   = statement(`ROLLBACK`)
+)
+
+// link is one connection with its prepared statements; used by one goroutine at a time.
+type link struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	stmts []*sql.Stmt
+}
+
+// background: a statement that runs is never interrupted. It waits for nothing but the disk, and an
+// interrupted COMMIT would be one more unknown outcome.
+var background = context.Background()
+
+func (l *link) connect() error {
+	conn, err := l.db.Conn(background)
+	if err != nil {
+		return err
+	}
+	l.conn, l.stmts = conn, make([]*sql.Stmt, len(texts))
+	return nil
+}
+
+// drop throws the connection away; the next use makes a new one.
+func (l *link) drop() {
+	if l.conn == nil {
+		return
+	}
+	_ = l.conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // database/sql closes a bad connection
+	_ = l.conn.Close()
+	l.conn, l.stmts = nil, nil
+}
+
+func (l *link) prepared(q query) (*sql.Stmt, error) {
+	if l.conn == nil {
+		if err := l.connect(); err != nil {
+			return nil, err
+		}
+	}
+	if st := l.stmts[q]; st != nil {
+		return st, nil
+	}
+	st, err := l.conn.PrepareContext(background, texts[q])
+	if err != nil {
+		return nil, err
+	}
+	l.stmts[q] = st
+	return st, nil
+}
+
+// exec runs a statement and returns the number of rows it touched.
+func (l *link) exec(q query, args ...any) (int64, error) {
+	st, err := l.prepared(q)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.ExecContext(background, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// one reads one row into dest; false when there is none.
+func (l *link) one(q query, args []any, dest ...any) (bool, error) {
+	st, err := l.prepared(q)
+	if err != nil {
+		return false, err
+	}
+	err = st.QueryRowContext(background, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// each reads all rows of a query.
+func (l *link) each(q query, args []any, row func(*sql.Rows) error) error {
+	st, err := l.prepared(q)
+	if err != nil {
+		return err
+	}
+	rows, err := st.QueryContext(background, args...)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// begin opens a transaction, asking a busy database again for a while.
+func (l *link) begin(ctx context.Context, q query) error {
+	for waited := time.Duration(0); ; waited += busyPause {
+		_, err := l.exec(q)
+		if err == nil || !busy(err) || waited >= busyPatience {
+			return err
+		}
+		pause := time.NewTimer(busyPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// end closes a transaction without its effects. A connection that cannot is thrown away, which does it
+// as well. (SQLite has rolled back by itself after some failures; then it cannot either.)
+func (l *link) end() {
+	if _, err := l.exec(qRollback); err != nil {
+		l.drop()
+	}
+}
+
+// write runs fn in one write transaction. An error of fn rolls back.
+func (s *Store) write(ctx context.Context, r rank, op string, fn func(*link) error) error {
+	if err := s.gate.enter(ctx, r); err != nil {
+		return classify(op, gaveUp(op, err))
+	}
+	defer s.gate.leave()
+	if s.closed {
+		return closedError(op)
+	}
+	if err := s.writer.begin(ctx, qBeginWrite); err != nil {
+		return classify(op, err)
+	}
+	open := true
+	defer func() {
+		if open { // fn failed or panicked
+			s.writer.end()
+		}
+	}()
+	if err := fn(s.writer); err != nil {
+		return classify(op, err)
+	}
+	if _, err := s.writer.exec(qCommit); err != nil {
+		return classifyCommit(op, err)
+	}
+	open = false
+	return nil
+}
+
+// read runs fn on one snapshot.
+func (s *Store) read(ctx context.Context, op string, fn func(*link) error) error {
+	var l *link
+	select {
+	case l = <-s.readers:
+	default:
+		select {
+		case l = <-s.readers:
+		case <-ctx.Done():
+			return gaveUp(op, context.Cause(ctx))
+		}
+	}
+	if l == nil { // the channel is closed
+		return closedError(op)
+	}
+	defer func() { s.readers <- l }()
+	if err := ctx.Err(); err != nil {
+		return gaveUp(op, context.Cause(ctx))
+	}
+	if err := l.begin(ctx, qBeginRead); err != nil {
+		return classify(op, err)
+	}
+	defer l.end()
+	if err := fn(l); err != nil {
+		return classify(op, err)
+	}
+	return nil
+}
+
+func gaveUp(op string, cause error) error {
+	return job.Errorf(job.KindUnavailable, "gave_up", "%s: the caller stopped waiting for the database", op).WithCause(cause)
+}
+
+func closedError(op string) error {
+	return job.Errorf(job.KindUnavailable, "store_closed", "%s: the database is closed", op)
+}

@@ -1,0 +1,321 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// Ranks of inbox entries: cancels overtake.
+const (
+	entryFirst int64 = 0
+	entryRest  int64 = 1
+)
+
+var (
+	qJob = statement(`SELECT ` + definitionColumns + `, j.partition
+		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = ? AND j.name = ?`)
+	qJobInsert = statement(`INSERT INTO jobs (namespace, name, uid, revision, partition, disabled, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+	qJobUpdate = statement(`UPDATE jobs SET revision = ?, disabled = ? WHERE namespace = ? AND name = ?`)
+	qRevision  = statement(`INSERT INTO job_revisions (uid, revision, labels, spec, at) VALUES (?, ?, ?, ?, ?)`)
+	qDocument  = statement(`SELECT labels, spec FROM job_revisions WHERE uid = ? AND revision = ?`)
+
+	qEntryInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`)
+	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = ? AND kind = 'trigger'`)
+	qPending     = statement(`SELECT 1 FROM inbox WHERE id = ?`)
+
+	qKey       = statement(`SELECT hash, execution FROM request_keys WHERE namespace = ? AND operation = ? AND key = ?`)
+	qKeyInsert = statement(`INSERT INTO request_keys (namespace, operation, key, hash, execution, at) VALUES (?, ?, ?, ?, ?, ?)`)
+	qKeySweep  = statement(`DELETE FROM request_keys WHERE (namespace, operation, key) IN
+		(SELECT namespace, operation, key FROM request_keys WHERE at < ? ORDER BY at LIMIT ?)`)
+)
+
+// payload is the part of an entry that nothing looks for.
+type payload struct {
+	At     job.Instant     `json:"at,omitempty"`
+	Key    string          `json:"key,omitempty"`
+	Params json.RawMessage `json:"params,omitempty"`
+	Note   string          `json:"note,omitempty"`
+}
+
+func scanEntry(rows *sql.Rows, more ...any) (engine.Entry, error) {
+	var e engine.Entry
+	var uid, id sql.RawBytes
+	var text sql.NullString
+	if err := rows.Scan(append([]any{&e.ID, (*string)(&e.Kind), &uid, &id, &text}, more...)...); err != nil {
+		return e, err
+	}
+	copy(e.Job[:], uid)
+	copy(e.Execution[:], id)
+	var p payload
+	if err := decode("payload of an inbox entry", text, &p); err != nil {
+		return e, err
+	}
+	e.Note = p.Note
+	if e.Kind == engine.EntryTrigger {
+		e.Request = &engine.Request{At: p.At, Key: p.Key, Params: p.Params}
+	}
+	return e, nil
+}
+
+// addEntry puts an entry into a partition's inbox and returns its receipt.
+func addEntry(w *link, partition int, namespace string, e engine.Entry, p payload) (store.Written, error) {
+	out := store.Written{Partition: partition}
+	text, err := encode(p)
+	if err != nil {
+		return out, err
+	}
+	rank := entryRest
+	if e.Kind == engine.EntryCancel {
+		rank = entryFirst
+	}
+	var uid, id any
+	if !e.Job.IsZero() {
+		uid = e.Job[:]
+	}
+	if !e.Execution.IsZero() {
+		id = e.Execution[:]
+	}
+	_, err = w.one(qEntryInsert, []any{int64(partition), rank, string(e.Kind), namespace, uid, id, text}, &out.Entry)
+	return out, err
+}
+
+// findJob reads a job's newest revision and its partition; nil when it is not there.
+func findJob(l *link, namespace, name string) (d *job.Definition, partition int, err error) {
+	err = l.each(qJob, []any{namespace, name}, func(rows *sql.Rows) (err error) {
+		d, err = scanDefinition(rows, &partition)
+		return err
+	})
+	return d, partition, err
+}
+
+func noJob(namespace, name string) error {
+	return job.Errorf(job.KindNotFound, "job_not_found", "there is no job %q in namespace %q", name, namespace)
+}
+
+func noExecution(namespace string, id job.ExecutionID) error {
+	return job.Errorf(job.KindNotFound, "execution_not_found", "there is no execution %s in namespace %q", id, namespace)
+}
+
+// PutJob implements store.Control.
+func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, store.Written, error) {
+	if err := store.CheckPutJob(&p); err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	labels, err := encodeSome(len(p.Definition.Labels) > 0, p.Definition.Labels)
+	if err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	spec, err := encode(p.Definition.Spec)
+	if err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	var out *job.Definition
+	var receipt store.Written
+	err = s.write(ctx, rankPeople, "put job", func(w *link) error {
+		old, partition, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
+		if err != nil {
+			return err
+		}
+		if err := mayPut(p, old, partition); err != nil {
+			return err
+		}
+		if old != nil {
+			same, err := sameDocument(w, old, labels, spec)
+			if err != nil {
+				return err
+			}
+			if same {
+				out, receipt = old, store.Written{Partition: partition}
+				return nil
+			}
+		}
+		if receipt, err = putRevision(w, p, old, labels, spec); err != nil {
+			return err
+		}
+		out, _, err = findJob(w, p.Definition.Namespace, p.Definition.Name)
+		return err
+	})
+	if err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	return *out, receipt, nil
+}
+
+func mayPut(p store.PutJob, old *job.Definition, partition int) error {
+	have := int64(0)
+	if old != nil {
+		have = old.Revision
+	}
+	if p.IfRevision > 0 && have != p.IfRevision || p.IfRevision < 0 && have != 0 {
+		return job.Errorf(job.KindConflict, "revision_changed", "the job %q has revision %d, not the one asked for", p.Definition.Name, have).
+			WithHint("read the job again and repeat the change")
+	}
+	if old != nil && partition != p.Partition {
+		return job.Errorf(job.KindConflict, "pool_move", "the pool %q of the job %q belongs to another partition than its pool so far, %q",
+			p.Definition.Spec.Pool, p.Definition.Name, old.Spec.Pool).WithField("spec.pool").
+			WithHint("create the job under another name and disable this one")
+	}
+	return nil
+}
+
+func sameDocument(w *link, old *job.Definition, labels any, spec string) (bool, error) {
+	var oldLabels sql.NullString
+	var oldSpec string
+	if _, err := w.one(qDocument, []any{old.UID[:], old.Revision}, &oldLabels, &oldSpec); err != nil {
+		return false, err
+	}
+	text, _ := labels.(string)
+	return oldSpec == spec && oldLabels.String == text, nil
+}
+
+func putRevision(w *link, p store.PutJob, old *job.Definition, labels any, spec string) (store.Written, error) {
+	d := p.Definition
+	d.Revision = 1
+	disabled := flag(d.Spec.Disabled)
+	var err error
+	if old == nil {
+		_, err = w.exec(qJobInsert, d.Namespace, d.Name, d.UID[:], d.Revision, int64(p.Partition), disabled, int64(p.At))
+	} else {
+		d.UID, d.Revision = old.UID, old.Revision+1
+		_, err = w.exec(qJobUpdate, d.Revision, disabled, d.Namespace, d.Name)
+	}
+	if err != nil {
+		return store.Written{}, err
+	}
+	if _, err := w.exec(qRevision, d.UID[:], d.Revision, labels, spec, int64(p.At)); err != nil {
+		return store.Written{}, err
+	}
+	return addEntry(w, p.Partition, d.Namespace, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})
+}
+
+// Trigger implements store.Control.
+func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+	if err := store.CheckTrigger(&t); err != nil {
+		return store.Triggered{}, err
+	}
+	var out store.Triggered
+	err := s.write(ctx, rankPeople, "trigger", func(w *link) error {
+		d, _, err := findJob(w, t.Namespace, t.Job)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			return noJob(t.Namespace, t.Job)
+		}
+		out = store.Triggered{Written: store.Written{Partition: partition(*d)}, Execution: t.Execution}
+		if t.Key.Key != "" {
+			if out.Repeated, err = useKey(w, t, &out); err != nil || out.Repeated {
+				return err
+			}
+		}
+		e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
+		out.Written, err = addEntry(w, out.Partition, t.Namespace, e, payload{At: t.Request.At, Key: t.Request.Key, Params: t.Request.Params})
+		return err
+	})
+	if err != nil {
+		return store.Triggered{}, err
+	}
+	return out, nil
+}
+
+// useKey finds the execution that the key made, or keeps the key for the one proposed.
+func useKey(w *link, t store.Trigger, out *store.Triggered) (repeated bool, err error) {
+	k := t.Key
+	var hash string
+	var id []byte
+	known, err := w.one(qKey, []any{k.Namespace, k.Operation, k.Key}, &hash, &id)
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		_, err := w.exec(qKeyInsert, k.Namespace, k.Operation, k.Key, k.Hash, t.Execution[:], int64(t.Request.At))
+		return false, err
+	}
+	if hash != k.Hash {
+		return false, job.Errorf(job.KindConflict, "idempotency_key_reused", "the idempotency key %q was used for another request", k.Key).
+			WithHint("use a new key for a new request")
+	}
+	copy(out.Execution[:], id)
+	e, _, partition, err := pendingTrigger(w, out.Execution)
+	if err == nil && e != nil {
+		out.Written = store.Written{Partition: partition, Entry: e.ID}
+	}
+	return true, err
+}
+
+// pendingTrigger finds the inbox entry that asks for an execution; nil when its owner has taken it.
+func pendingTrigger(l *link, id job.ExecutionID) (found *engine.Entry, namespace string, partition int, err error) {
+	err = l.each(qEntryOf, []any{id[:]}, func(rows *sql.Rows) error {
+		e, err := scanEntry(rows, &namespace, &partition)
+		found = &e
+		return err
+	})
+	return found, namespace, partition, err
+}
+
+// Ask implements store.Control.
+func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
+	if a.Kind != engine.EntryCancel && a.Kind != engine.EntryRerun {
+		return store.Written{}, job.Errorf(job.KindInvalid, "bad_kind", "%q is nothing to ask about an execution", a.Kind)
+	}
+	if err := store.CheckAsk(&a); err != nil {
+		return store.Written{}, err
+	}
+	var out store.Written
+	err := s.write(ctx, rankPeople, "ask", func(w *link) error {
+		e, _, err := findExecution(w, a.Execution)
+		if err != nil {
+			return err
+		}
+		var namespace string
+		var partition int
+		if e != nil {
+			namespace, partition = e.Namespace, e.Partition
+		} else {
+			entry, ns, p, err := pendingTrigger(w, a.Execution)
+			if err != nil {
+				return err
+			}
+			if entry != nil {
+				namespace, partition = ns, p
+			}
+		}
+		if namespace == "" || namespace != a.Namespace {
+			return noExecution(a.Namespace, a.Execution)
+		}
+		out, err = addEntry(w, partition, a.Namespace, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.At, Note: a.Note})
+		return err
+	})
+	if err != nil {
+		return store.Written{}, err
+	}
+	return out, nil
+}
+
+// EntryPending implements store.Control.
+func (s *Store) EntryPending(ctx context.Context, entry int64) (pending bool, err error) {
+	err = s.read(ctx, "read inbox", func(r *link) error {
+		var one int64
+		pending, err = r.one(qPending, []any{entry}, &one)
+		return err
+	})
+	return pending, err
+}
+
+// SweepRequestKeys implements store.Control.
+func (s *Store) SweepRequestKeys(ctx context.Context, before job.Instant, limit int) (int, error) {
+	var n int64
+	err := s.write(ctx, rankPeople, "sweep request keys", func(w *link) (err error) {
+		n, err = w.exec(qKeySweep, int64(before), int64(limit))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return int(n), nil
+}

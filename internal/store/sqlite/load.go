@@ -1,0 +1,328 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// The condition must stand as in the index executions_active, or that is not used.
+const activeOf = ` FROM executions e WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled')`
+
+// The hints keep the plan when the tables are empty or lopsided: each of these reads is by key or by its index.
+var (
+	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = ?`)
+	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = ? ORDER BY id`)
+	qActive         = statement(`SELECT ` + qualified("e", executionColumns) + activeOf + ` ORDER BY e.id`)
+	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`)
+	qActiveVersions = statement(`SELECT ` + definitionColumns + ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v
+		JOIN jobs j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`)
+
+	qShardsLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = ? ORDER BY idx`)
+	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
+	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = ?`)
+	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = ?`)
+	qVersion       = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
+	qNewest        = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
+	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last FROM cursors WHERE job = ? ORDER BY schedule`)
+
+	qInbox = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
+	qDue   = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last
+		FROM cursors c INDEXED BY cursors_due
+		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
+		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND j.disabled = 0
+		ORDER BY c.next, c.job, c.schedule LIMIT ?`)
+	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions INDEXED BY executions_backlog
+		WHERE partition = ? AND state = 'queued' AND (planned_at, id) > (?, ?) ORDER BY planned_at, id LIMIT ?`)
+)
+
+// seqOf is the partition's newest commit in the snapshot.
+func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
+	found, err := r.one(qSeq, []any{int64(partition)}, &seq, &last)
+	if err == nil && !found {
+		err = job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
+	}
+	return seq, last, err
+}
+
+// LoadPartition implements store.Engine.
+func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
+	var out engine.Loaded
+	err := s.read(ctx, "load partition", func(r *link) error {
+		var err error
+		if out.Seq, out.LastToken, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		if err := r.each(qSessions, []any{int64(partition)}, func(rows *sql.Rows) error {
+			v, err := scanSession(rows)
+			out.Sessions = append(out.Sessions, v)
+			return err
+		}); err != nil {
+			return err
+		}
+		out.Executions, err = activeRows(r, partition)
+		return err
+	})
+	if err != nil {
+		return engine.Loaded{}, err
+	}
+	return out, nil
+}
+
+// activeRows reads all that is under way with one query per table, for there may be 100,000 of them.
+func activeRows(r *link, partition int) ([]engine.Row, error) {
+	var all []engine.Row
+	at := map[job.ExecutionID]int{}
+	of := []any{int64(partition)}
+	if err := r.each(qActive, of, func(rows *sql.Rows) error {
+		e, err := scanExecution(rows)
+		at[e.ID] = len(all)
+		all = append(all, engine.Row{Execution: e})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := r.each(qActiveShards, of, func(rows *sql.Rows) error {
+		sh, err := scanShard(rows)
+		row := &all[at[sh.Execution]]
+		row.Shards = append(row.Shards, sh)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	versions := map[version]*job.Definition{}
+	if err := r.each(qActiveVersions, of, func(rows *sql.Rows) error {
+		d, err := scanDefinition(rows)
+		if err == nil {
+			versions[version{d.UID, d.Revision}] = d
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		row := &all[i]
+		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
+		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
+	}
+	return all, nil
+}
+
+type version struct {
+	uid      job.UID
+	revision int64 // 0: the newest
+}
+
+// definitions keeps what one page has read already.
+type definitions map[version]*job.Definition
+
+// get is nil when the job is gone.
+func (d definitions) get(r *link, v version) (*job.Definition, error) {
+	if got, ok := d[v]; ok {
+		return got, nil
+	}
+	q, args := qVersion, []any{v.uid[:], v.revision}
+	if v.revision == 0 {
+		q, args = qNewest, args[:1]
+	}
+	var got *job.Definition
+	err := r.each(q, args, func(rows *sql.Rows) (err error) {
+		got, err = scanDefinition(rows)
+		return err
+	})
+	d[v] = got
+	return got, err
+}
+
+// row reads what belongs to an execution.
+func (d definitions) row(r *link, e job.Execution, shards query) (engine.Row, error) {
+	out := engine.Row{Execution: e}
+	err := r.each(shards, []any{e.ID[:]}, func(rows *sql.Rows) error {
+		sh, err := scanShard(rows)
+		out.Shards = append(out.Shards, sh)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})
+	return out, err
+}
+
+// InboxPage implements store.Engine.
+func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
+	var out engine.InboxPage
+	err := s.read(ctx, "read inbox", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		for _, rank := range []int64{entryFirst, entryRest} {
+			if err := r.each(qInbox, []any{int64(partition), rank, int64(limit - len(out.Entries))}, func(rows *sql.Rows) error {
+				e, err := scanEntry(rows)
+				out.Entries = append(out.Entries, e)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return joinEntries(r, out.Entries)
+	})
+	if err != nil {
+		return engine.InboxPage{}, err
+	}
+	return out, nil
+}
+
+// joinEntries adds the newest revision and the cursors of each entry's job.
+func joinEntries(r *link, entries []engine.Entry) error {
+	known, cursors := definitions{}, map[job.UID][]job.Cursor{}
+	for i := range entries {
+		e := &entries[i]
+		if e.Job.IsZero() {
+			continue
+		}
+		d, err := known.get(r, version{uid: e.Job})
+		if err != nil {
+			return err
+		}
+		c, ok := cursors[e.Job]
+		if !ok {
+			if c, err = cursorsOf(r, e.Job); err != nil {
+				return err
+			}
+			cursors[e.Job] = c
+		}
+		e.Definition, e.Cursors = d, slices.Clone(c)
+	}
+	return nil
+}
+
+func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
+	err = r.each(qCursorsOf, []any{uid[:]}, func(rows *sql.Rows) error {
+		c, err := scanCursor(rows)
+		all = append(all, c)
+		return err
+	})
+	return all, err
+}
+
+// DuePage implements store.Engine.
+func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
+	out := engine.DuePage{Until: w.Until}
+	after := job.Cursor{}
+	if w.After != nil {
+		after = *w.After
+	}
+	err := s.read(ctx, "read due schedules", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		args := []any{int64(partition), int64(w.Until), int64(after.Next), after.Job[:], after.Schedule, int64(w.Limit) + 1}
+		return r.each(qDue, args, func(rows *sql.Rows) error {
+			var c job.Cursor
+			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last)
+			if err == nil {
+				c.Job = d.UID
+			}
+			out.Items = append(out.Items, engine.Due{Definition: d, Cursor: c})
+			return err
+		})
+	})
+	if err != nil {
+		return engine.DuePage{}, err
+	}
+	if len(out.Items) > w.Limit {
+		out.Items, out.Partial = out.Items[:w.Limit], true
+	}
+	return out, nil
+}
+
+// BacklogPage implements store.Engine.
+func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
+	var out engine.BacklogPage
+	err := s.read(ctx, "read backlog", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		var queued []job.Execution
+		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), w.ID[:], int64(w.Limit) + 1}, func(rows *sql.Rows) error {
+			e, err := scanExecution(rows)
+			queued = append(queued, e)
+			return err
+		}); err != nil {
+			return err
+		}
+		if len(queued) > w.Limit {
+			queued, out.Partial = queued[:w.Limit], true
+		}
+		known := definitions{}
+		for _, e := range queued {
+			row, err := known.row(r, e, qShardsLive)
+			if err != nil {
+				return err
+			}
+			out.Rows = append(out.Rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.BacklogPage{}, err
+	}
+	return out, nil
+}
+
+// ExecutionPage implements store.Engine.
+func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
+	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
+	err := s.read(ctx, "read executions", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		known := definitions{}
+		for _, id := range ids {
+			e, live, err := findExecution(r, id)
+			if err != nil {
+				return err
+			}
+			if e == nil || e.Partition != partition {
+				continue
+			}
+			shards := qShardsHistory
+			if live {
+				shards = qShardsLive
+			}
+			row, err := known.row(r, *e, shards)
+			if err != nil {
+				return err
+			}
+			out.Rows = append(out.Rows, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ExecutionPage{}, err
+	}
+	return out, nil
+}
+
+// findExecution looks into live rows, then into history; nil when it is in neither.
+func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
+	for _, q := range []query{qExecLive, qExecHistory} {
+		err := r.each(q, []any{id[:]}, func(rows *sql.Rows) error {
+			e, err := scanExecution(rows)
+			found = &e
+			return err
+		})
+		if err != nil || found != nil {
+			return found, q == qExecLive, err
+		}
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,201 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+const (
+	executionColumns = `id, partition, namespace, job, job_uid, revision, pool, handler, trigger, planned_at, request_key,
+		params, shard_total, state, reason, cancel, round, created_at, started_at, ended_at`
+	executionMarks = `?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20`
+
+	shardColumns = `execution, idx, state, reason, token, session, worker, closed, confirmed, attempt, faults, losses,
+		leased_at, started_at, ended_at, timeout_at, retry_at, stop_by, report_seq, checkpoint, checkpoint_seq,
+		done, total, note, result, error, attempts`
+	shardMarks = `?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
+		?24, ?25, ?26, ?27`
+
+	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
+
+	definitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec`
+)
+
+// qualified puts a table's alias in front of each column.
+func qualified(alias, columns string) string {
+	names := strings.Split(columns, ",")
+	for i, n := range names {
+		names[i] = alias + "." + strings.TrimSpace(n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// text is raw JSON as it is bound: NULL when there is none.
+func text(raw json.RawMessage) any {
+	if len(raw) == 0 {
+		return nil
+	}
+	return string(raw)
+}
+
+// encode is v as JSON text, with <, > and & as they are.
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", job.Errorf(job.KindRejected, "bad_json", "a value that cannot be written as JSON").WithCause(err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// encodeSome is encode, but NULL for nothing.
+func encodeSome(some bool, v any) (any, error) {
+	if !some {
+		return nil, nil
+	}
+	return encode(v)
+}
+
+// decode reads JSON text into v; NULL leaves it alone. What we wrote ourselves must be readable.
+func decode(what string, stored sql.NullString, v any) error {
+	if !stored.Valid {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(stored.String), v); err != nil {
+		return fmt.Errorf("stored %s: %w", what, err)
+	}
+	return nil
+}
+
+func raw(s sql.NullString) json.RawMessage {
+	if !s.Valid {
+		return nil
+	}
+	return json.RawMessage(s.String)
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// executionArgs are the values of executionColumns.
+func executionArgs(args []any, e *job.Execution) []any {
+	return append(args, e.ID[:], int64(e.Partition), e.Namespace, e.Job, e.JobUID[:], e.Revision, e.Pool, e.Handler,
+		string(e.Trigger), int64(e.PlannedAt), e.RequestKey, text(e.Params), int64(e.ShardTotal), string(e.State),
+		string(e.Reason), string(e.Cancel), int64(e.Round), int64(e.CreatedAt), int64(e.StartedAt), int64(e.EndedAt))
+}
+
+func scanExecution(rows *sql.Rows) (job.Execution, error) {
+	var e job.Execution
+	var id, uid sql.RawBytes
+	var params sql.NullString
+	err := rows.Scan(&id, &e.Partition, &e.Namespace, &e.Job, &uid, &e.Revision, &e.Pool, &e.Handler,
+		(*string)(&e.Trigger), &e.PlannedAt, &e.RequestKey, &params, &e.ShardTotal, (*string)(&e.State),
+		(*string)(&e.Reason), (*string)(&e.Cancel), &e.Round, &e.CreatedAt, &e.StartedAt, &e.EndedAt)
+	copy(e.ID[:], id)
+	copy(e.JobUID[:], uid)
+	e.Params = raw(params)
+	return e, err
+}
+
+// shardArgs are the values of shardColumns.
+func shardArgs(args []any, s *job.Shard) ([]any, error) {
+	failure, err := encodeSome(s.Error != nil, s.Error)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := encodeSome(len(s.Attempts) > 0, s.Attempts)
+	if err != nil {
+		return nil, err
+	}
+	return append(args, s.Execution[:], int64(s.Index), string(s.State), string(s.Reason), int64(s.Token), string(s.Session),
+		s.Worker, flag(s.Closed), flag(s.Confirmed), int64(s.Attempt), int64(s.Faults), int64(s.Losses),
+		int64(s.LeasedAt), int64(s.StartedAt), int64(s.EndedAt), int64(s.TimeoutAt), int64(s.RetryAt), int64(s.StopBy),
+		s.ReportSeq, text(s.Checkpoint), s.CheckpointSeq, s.Progress.Done, s.Progress.Total, s.Progress.Note,
+		text(s.Result), failure, attempts), nil
+}
+
+func scanShard(rows *sql.Rows) (job.Shard, error) {
+	var s job.Shard
+	var id sql.RawBytes
+	var checkpoint, result, failure, attempts sql.NullString
+	err := rows.Scan(&id, &s.Index, (*string)(&s.State), (*string)(&s.Reason), &s.Token, (*string)(&s.Session), &s.Worker,
+		&s.Closed, &s.Confirmed, &s.Attempt, &s.Faults, &s.Losses, &s.LeasedAt, &s.StartedAt, &s.EndedAt, &s.TimeoutAt,
+		&s.RetryAt, &s.StopBy, &s.ReportSeq, &checkpoint, &s.CheckpointSeq, &s.Progress.Done, &s.Progress.Total,
+		&s.Progress.Note, &result, &failure, &attempts)
+	if err != nil {
+		return s, err
+	}
+	copy(s.Execution[:], id)
+	s.Checkpoint, s.Result = raw(checkpoint), raw(result)
+	if err := decode("error of a shard", failure, &s.Error); err != nil {
+		return s, err
+	}
+	return s, decode("attempts of a shard", attempts, &s.Attempts)
+}
+
+func sessionArgs(s *job.Session) ([]any, error) {
+	handlers, err := encodeSome(len(s.Handlers) > 0, s.Handlers)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := encodeSome(len(s.Labels) > 0, s.Labels)
+	if err != nil {
+		return nil, err
+	}
+	return []any{string(s.ID), int64(s.Partition), s.Namespace, s.Pool, s.Worker, s.Incarnation, handlers, int64(s.Slots), labels,
+		s.Build, s.TTL.Milliseconds(), s.Beat.Milliseconds(), s.Margin.Milliseconds(), int64(s.OpenedAt), int64(s.Unheard)}, nil
+}
+
+func scanSession(rows *sql.Rows) (job.Session, error) {
+	var s job.Session
+	var handlers, labels sql.NullString
+	var ttl, beat, margin int64
+	err := rows.Scan((*string)(&s.ID), &s.Partition, &s.Namespace, &s.Pool, &s.Worker, &s.Incarnation, &handlers, &s.Slots, &labels,
+		&s.Build, &ttl, &beat, &margin, &s.OpenedAt, &s.Unheard)
+	if err != nil {
+		return s, err
+	}
+	s.TTL, s.Beat, s.Margin = ms(ttl), ms(beat), ms(margin)
+	if err := decode("handlers of a session", handlers, &s.Handlers); err != nil {
+		return s, err
+	}
+	return s, decode("labels of a session", labels, &s.Labels)
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// scanDefinition reads definitionColumns and whatever follows them.
+func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
+	var d job.Definition
+	var uid sql.RawBytes
+	var labels sql.NullString
+	var spec sql.NullString
+	dest := append([]any{&uid, &d.Namespace, &d.Name, &d.Revision, &labels, &d.CreatedAt, &d.UpdatedAt, &spec}, more...)
+	if err := rows.Scan(dest...); err != nil {
+		return nil, err
+	}
+	copy(d.UID[:], uid)
+	if err := decode("labels of a job", labels, &d.Labels); err != nil {
+		return nil, err
+	}
+	return &d, decode("spec of a job", spec, &d.Spec)
+}
+
+func scanCursor(rows *sql.Rows) (job.Cursor, error) {
+	var c job.Cursor
+	var uid sql.RawBytes
+	err := rows.Scan(&uid, &c.Schedule, &c.Revision, &c.Next, &c.Last)
+	copy(c.Job[:], uid)
+	return c, err
+}

@@ -1,0 +1,117 @@
+package store
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// PostgreSQL refuses NUL and bytes that are not UTF-8 in text, SQLite keeps them and later cuts or
+// garbles. The adapters ask the functions below first, so that both refuse the same values alike.
+
+// Clean tells whether s can be kept as text: valid UTF-8 without NUL.
+func Clean(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// MakeClean is s with everything that cannot be kept replaced by U+FFFD: for texts that must be kept
+// whatever they hold, such as those of a poison row.
+func MakeClean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// CheckBatch refuses (KindRejected, code "bad_text") a batch with a text that cannot be kept. Poison
+// rows are left out: they are kept made clean.
+func CheckBatch(b *engine.Batch) error {
+	for i := range b.Executions {
+		e := &b.Executions[i].Row
+		if err := texts("execution "+e.ID.String(), e.Namespace, e.Job, e.Pool, e.Handler, string(e.Trigger), e.RequestKey,
+			string(e.Params), string(e.State), string(e.Reason), string(e.Cancel)); err != nil {
+			return err
+		}
+	}
+	for i := range b.Shards {
+		if err := checkShard(&b.Shards[i].Row); err != nil {
+			return err
+		}
+	}
+	for i := range b.Sessions {
+		s := &b.Sessions[i]
+		if err := texts("session "+string(s.ID), string(s.ID), s.Namespace, s.Pool, s.Worker, s.Incarnation, s.Build,
+			strings.Join(s.Handlers, ""), flat(s.Labels)); err != nil {
+			return err
+		}
+	}
+	for i := range b.Decisions {
+		d := &b.Decisions[i]
+		if err := texts("decision", d.Namespace, d.Name, d.Schedule, string(d.Kind), string(d.Reason)); err != nil {
+			return err
+		}
+	}
+	for _, c := range slices.Concat(b.Cursors, b.DropCursors) {
+		if err := texts("cursor", c.Schedule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkShard(s *job.Shard) error {
+	all := []string{string(s.State), string(s.Reason), string(s.Session), s.Worker, string(s.Checkpoint), s.Progress.Note, string(s.Result)}
+	if s.Error != nil {
+		all = append(all, s.Error.Class, s.Error.Message)
+	}
+	for _, a := range s.Attempts {
+		all = append(all, a.Worker, string(a.State), string(a.Reason))
+		if a.Error != nil {
+			all = append(all, a.Error.Class, a.Error.Message)
+		}
+	}
+	return texts("shard of "+s.Execution.String(), all...)
+}
+
+// CheckPutJob refuses a definition with a text that cannot be kept.
+func CheckPutJob(p *PutJob) error {
+	d := &p.Definition
+	all := []string{d.Namespace, d.Name, flat(d.Labels), d.Spec.Pool, d.Spec.Handler, string(d.Spec.Params), d.Spec.Retry.Jitter}
+	for _, s := range d.Spec.Schedules {
+		all = append(all, s.ID, s.Cron, s.TimeZone)
+	}
+	if len(d.Spec.Params) > 0 && !json.Valid(d.Spec.Params) {
+		return job.Errorf(job.KindRejected, "bad_json", "the parameters are no JSON")
+	}
+	return texts("job "+d.Name, all...)
+}
+
+// CheckTrigger refuses a request with a text that cannot be kept.
+func CheckTrigger(t *Trigger) error {
+	if len(t.Request.Params) > 0 && !json.Valid(t.Request.Params) {
+		return job.Errorf(job.KindRejected, "bad_json", "the parameters are no JSON")
+	}
+	return texts("request", t.Namespace, t.Job, t.Request.Key, string(t.Request.Params),
+		t.Key.Namespace, t.Key.Operation, t.Key.Key, t.Key.Hash)
+}
+
+// CheckAsk refuses a request with a text that cannot be kept.
+func CheckAsk(a *Ask) error { return texts("request", a.Namespace, string(a.Kind), a.Note) }
+
+func texts(what string, all ...string) error {
+	for _, s := range all {
+		if !Clean(s) {
+			return job.Errorf(job.KindRejected, "bad_text", "%s holds a text with NUL or with bytes that are not UTF-8: %.80q",
+				MakeClean(what), s)
+		}
+	}
+	return nil
+}
+
+func flat(m map[string]string) string {
+	var b strings.Builder
+	for k, v := range m {
+		b.WriteString(k)
+		b.WriteString(v)
+	}
+	return b.String()
+}
