@@ -1,0 +1,263 @@
+package partition
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/taktsched/takt/internal/boottime"
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// ErrCrashed is what Run returns after Config.Crash panicked.
+var ErrCrashed = errors.New("partition: the node died at a crash point")
+
+// epochAhead bounds what is believed of a caller that says it has met a higher epoch: epochs are about
+// the clock in µs, and one from next year comes from no server.
+const epochAhead = 366 * 24 * time.Hour
+
+// Node is the part of a server that owns partitions. Run owns all its goroutines: a watcher of the
+// partition rows and, per partition, a seat with its runner and the renewal of its lease.
+type Node struct {
+	cfg     Config
+	start   time.Time       // zero of the judge's clock and of engine.Now.Mono
+	clock   *boottime.Clock // the holder's clock
+	seats   []*seat         // by partition
+	entries *entries
+	look    chan struct{} // asks the watcher to look at once
+	reply   atomic.Uint64 // newest engine.ReplyID
+	running atomic.Bool
+	die     context.CancelCauseFunc // set by Run before its goroutines start
+}
+
+var _ Owners = (*Node)(nil)
+
+// NewNode reads how many partitions there are. It starts nothing. Inside a synctest bubble, make it there.
+func NewNode(ctx context.Context, cfg Config) (*Node, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := cfg.Store.PartitionRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, start: time.Now(), clock: boottime.Start(), entries: newEntries(), look: make(chan struct{}, 1)}
+	for p, row := range rows {
+		if row.Partition != p {
+			return nil, job.Errorf(job.KindInternal, "bad_partitions", "the store lists partition %d in place %d", row.Partition, p)
+		}
+		n.seats = append(n.seats, newSeat(n, p))
+	}
+	return n, nil
+}
+
+// Run owns partitions until ctx ends; then it answers who waits, releases what it owns and returns nil.
+// It takes at most about two seconds for that. It returns ErrCrashed when a crash point fired. Call it once.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, die := context.WithCancelCause(ctx)
+	defer die(nil)
+	n.die = die
+	n.running.Store(true)
+	defer n.running.Store(false)
+	var wg sync.WaitGroup
+	wg.Go(func() { n.watchRows(ctx) })
+	for _, s := range n.seats {
+		wg.Go(func() { s.run(ctx) })
+	}
+	wg.Wait()
+	if n.crashed(ctx) {
+		return ErrCrashed
+	}
+	return nil
+}
+
+func (n *Node) crashed(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrCrashed) }
+
+// mono is the judge's clock.
+func (n *Node) mono() time.Duration { return time.Since(n.start) }
+
+// watchRows looks at all partition rows each Lease.Look, and at once when a seat asks for it, and tells
+// the seats that own nothing what it saw.
+func (n *Node) watchRows(ctx context.Context) {
+	watches := make([]watch, len(n.seats))
+	failing := false
+	for {
+		asked := n.mono()
+		rows, err := n.cfg.Store.PartitionRows(ctx)
+		got := n.mono()
+		switch {
+		case err == nil:
+			for _, row := range rows {
+				if row.Partition < len(n.seats) {
+					n.seats[row.Partition].show(watches[row.Partition].see(row, asked, got))
+				}
+			}
+		case ctx.Err() == nil && !failing:
+			n.cfg.Logger.Error("partition rows could not be read; owned partitions go on until their lease ends, looking again each half second", "err", err)
+		}
+		failing = err != nil
+		timer := time.NewTimer(n.cfg.Lease.Look + n.cfg.Jitter())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-n.look:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// lookNow makes the watcher look at once.
+func (n *Node) lookNow() {
+	select {
+	case n.look <- struct{}{}:
+	default:
+	}
+}
+
+// Ready is nil when every partition is answered for: owned here with a loaded engine, or (when this is
+// not the sole server) held by another one that is alive. The error has KindUnavailable.
+func (n *Node) Ready() error {
+	for _, s := range n.seats {
+		if !n.running.Load() || !s.settled() {
+			return job.Errorf(job.KindUnavailable, "not_ready", "partition %d has no owner that is ready", s.partition)
+		}
+	}
+	return nil
+}
+
+// Count implements Owners.
+func (n *Node) Count() int { return len(n.seats) }
+
+// Wake implements Owners.
+func (n *Node) Wake(partition int) {
+	if partition < 0 || partition >= len(n.seats) {
+		return
+	}
+	if t := n.seats[partition].current.Load(); t != nil {
+		t.wakeUp()
+	}
+}
+
+// AwaitEntry implements Owners.
+func (n *Node) AwaitEntry(ctx context.Context, _ int, entry int64) bool {
+	return n.entries.await(ctx, entry, n.cfg.Store.EntryPending)
+}
+
+// Stats implements Owners.
+func (n *Node) Stats() []Stats {
+	var all []Stats
+	for _, s := range n.seats {
+		if st := s.stats(); st.Owned {
+			all = append(all, st)
+		}
+	}
+	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Partition, b.Partition) })
+	return all
+}
+
+// Call implements Owners.
+func (n *Node) Call(ctx context.Context, partition int, seen job.Epoch, ev engine.Event) (Reply, error) {
+	if partition < 0 || partition >= len(n.seats) {
+		return Reply{}, job.Errorf(job.KindNotFound, "partition_unknown", "there is no partition %d", partition)
+	}
+	c := &call{ctx: ctx, reply: engine.ReplyID(n.reply.Add(1)), answer: make(chan answered, 1)}
+	var err error
+	if c.event, c.kind, err = withReply(ev, c.reply); err != nil {
+		return Reply{}, err
+	}
+	s := n.seats[partition]
+	t := s.current.Load()
+	if t == nil {
+		return Reply{}, noOwner(partition)
+	}
+	if seen > t.epoch && !n.cfg.Switches.EpochsIgnored {
+		if int64(seen) > n.cfg.Wall().Add(epochAhead).UnixMicro() {
+			return Reply{}, job.Errorf(job.KindInvalid, "epoch_implausible", "no server has had the epoch %d", seen)
+		}
+		s.outranked(t, seen)
+		return Reply{}, noOwner(partition)
+	}
+	a := t.ask(c)
+	if !t.trust.holds() { // compared again before answering (R1)
+		return Reply{}, noOwner(partition)
+	}
+	if a.err != nil {
+		return Reply{Epoch: t.epoch}, a.err
+	}
+	return Reply{Value: a.value, Epoch: t.epoch}, nil
+}
+
+func noOwner(partition int) error {
+	return job.Errorf(job.KindNoOwner, "no_owner", "partition %d has no owner here for the moment", partition).
+		WithHint("ask again in a second")
+}
+
+// withReply gives a call its reply id and its name.
+func withReply(ev engine.Event, id engine.ReplyID) (engine.Event, string, error) {
+	switch e := ev.(type) {
+	case engine.SessionOpen:
+		e.Reply = id
+		return e, kindOf(e), nil
+	case engine.Poll:
+		e.Reply = id
+		return e, kindOf(e), nil
+	case engine.Heartbeat:
+		e.Reply = id
+		return e, kindOf(e), nil
+	case engine.Report:
+		e.Reply = id
+		return e, kindOf(e), nil
+	case engine.SessionClose:
+		e.Reply = id
+		return e, kindOf(e), nil
+	case engine.Inspect:
+		e.Reply = id
+		return e, kindOf(e), nil
+	default:
+		return nil, "", job.Errorf(job.KindInternal, "no_call", "%T is no call to an owner", ev)
+	}
+}
+
+// kindOf names an event in logs and crash points.
+func kindOf(ev engine.Event) string {
+	switch ev.(type) {
+	case engine.Tick:
+		return "tick"
+	case engine.Loaded:
+		return "loaded"
+	case engine.InboxPage:
+		return "inbox"
+	case engine.DuePage:
+		return "due"
+	case engine.BacklogPage:
+		return "backlog"
+	case engine.ExecutionPage:
+		return "executions"
+	case engine.SessionOpen:
+		return "open"
+	case engine.Poll:
+		return "poll"
+	case engine.PollGone:
+		return "poll_gone"
+	case engine.Heartbeat:
+		return "heartbeat"
+	case engine.Report:
+		return "report"
+	case engine.SessionClose:
+		return "close"
+	case engine.Inspect:
+		return "inspect"
+	case engine.SetAside:
+		return "set_aside"
+	default:
+		return "unknown"
+	}
+}

@@ -1,0 +1,160 @@
+package partition
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// The kinds of pages. At most one of each is being read at a time.
+const (
+	pageInbox = iota
+	pageDue
+	pageBacklog
+	pageExecutions
+	pageKinds
+)
+
+// executionsAtOnce bounds one read of executions by id.
+const executionsAtOnce = 256
+
+// reading is what is being read and what is to be read. The runner's goroutine owns it; the readers only
+// send their page.
+type reading struct {
+	ctx      context.Context
+	busy     [pageKinds]bool
+	wanted   [pageKinds]bool
+	retry    [pageKinds]time.Duration // mono before which a kind is not read again: it failed
+	due      engine.WantDue
+	backlog  engine.WantBacklog
+	ids      []job.ExecutionID
+	asked    []job.ExecutionID // being read
+	inboxDue time.Duration     // mono of the next look at the inbox
+}
+
+// page is what a reader brought.
+type page struct {
+	kind  int
+	event engine.Event
+	full  bool // an inbox page that ended at its limit
+	err   error
+}
+
+// want notes what the engine asked for. What is being read already is not read twice.
+func (t *tenure) want(w engine.Want) {
+	r := &t.reading
+	if w.Inbox {
+		r.wanted[pageInbox] = true
+	}
+	if w.Due != nil {
+		r.due, r.wanted[pageDue] = *w.Due, true
+	}
+	if w.Backlog != nil {
+		r.backlog, r.wanted[pageBacklog] = *w.Backlog, true
+	}
+	for _, id := range w.Executions {
+		if !slices.Contains(r.ids, id) && !slices.Contains(r.asked, id) {
+			r.ids = append(r.ids, id)
+			r.wanted[pageExecutions] = true
+		}
+	}
+}
+
+// read starts the readers that are due.
+func (t *tenure) read() {
+	r, now := &t.reading, t.seat.n.mono()
+	if now >= r.inboxDue {
+		r.wanted[pageInbox] = true
+	}
+	for kind := range pageKinds {
+		if r.wanted[kind] && !r.busy[kind] && now >= r.retry[kind] {
+			r.wanted[kind], r.busy[kind] = false, true
+			t.startReader(kind, now)
+		}
+	}
+}
+
+func (t *tenure) startReader(kind int, now time.Duration) {
+	r, st, p := &t.reading, t.cfg.Store, t.seat.partition
+	var get func(ctx context.Context) (engine.Event, bool, error)
+	switch kind {
+	case pageInbox:
+		r.inboxDue = now + t.cfg.Lease.Look + t.cfg.Jitter()
+		limit := t.cfg.InboxPage
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.InboxPage(ctx, p, limit)
+			return pg, len(pg.Entries) >= limit, err
+		}
+	case pageDue:
+		w := r.due
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.DuePage(ctx, p, w)
+			return pg, false, err
+		}
+	case pageBacklog:
+		w := r.backlog
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.BacklogPage(ctx, p, w)
+			return pg, false, err
+		}
+	case pageExecutions:
+		n := min(len(r.ids), executionsAtOnce)
+		ids := slices.Clone(r.ids[:n])
+		r.asked, r.ids = ids, slices.Clone(r.ids[n:])
+		r.wanted[kind] = len(r.ids) > 0
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.ExecutionPage(ctx, p, ids)
+			return pg, false, err
+		}
+	}
+	ctx := r.ctx
+	t.wg.Go(func() {
+		ev, full, err := get(ctx)
+		t.pages <- page{kind: kind, event: ev, full: full, err: err} // has room for one of each kind
+	})
+}
+
+// arrived queues a page as an event. A failed read is tried again a look later.
+func (t *tenure) arrived(p page) {
+	r := &t.reading
+	r.busy[p.kind] = false
+	asked := r.asked
+	if p.kind == pageExecutions {
+		r.asked = nil
+	}
+	if p.err != nil {
+		r.wanted[p.kind] = true
+		r.retry[p.kind] = t.seat.n.mono() + t.cfg.Lease.Look
+		if p.kind == pageExecutions {
+			r.ids = append(asked, r.ids...)
+		}
+		if r.ctx.Err() == nil {
+			t.log.Error("a page could not be read; reading it again shortly", "page", kindOf(p.event), "err", p.err)
+		}
+		return
+	}
+	if p.full {
+		r.wanted[pageInbox] = true
+	}
+	for _, ev := range t.digestible(p.event) {
+		t.queue = append(t.queue, item{event: ev, kind: kindOf(ev), at: t.seat.n.mono()})
+	}
+}
+
+// untilRead is the time until a reader is to be started by the clock.
+func (t *tenure) untilRead(now time.Duration) time.Duration {
+	r := &t.reading
+	d := time.Hour
+	if !r.busy[pageInbox] {
+		d = max(r.inboxDue, r.retry[pageInbox]) - now
+	}
+	for kind := range pageKinds {
+		if r.wanted[kind] && !r.busy[kind] {
+			d = min(d, r.retry[kind]-now)
+		}
+	}
+	return d
+}

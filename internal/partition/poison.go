@@ -1,0 +1,176 @@
+package partition
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// carefulFor is how long events run one by one after one of a step could not be decided or stored.
+const carefulFor = 10 * time.Second
+
+func poisonError() *job.Error {
+	return job.Errorf(job.KindInternal, "poison", "this call can not be carried out: it was set aside and recorded").
+		WithHint("sending it again will not help; the server's log has the cause")
+}
+
+func isSetAside(it item) bool {
+	_, ok := it.event.(engine.SetAside)
+	return ok
+}
+
+// poisoned ends a tenure whose engine panicked or whose commit was refused for its data, and says what
+// the next engine has to run (R3): the events of that step one by one, or, when the step had one event
+// alone, the record that it is set aside. Pages are not carried over, they are read again.
+func (t *tenure) poisoned(items []item, err error) *ending {
+	e := &ending{why: endPoisoned, err: err}
+	if t.careful(t.seat.n.mono()) && len(items) == 1 {
+		if it, ok := t.convict(items[0], err); ok {
+			e.carry = append(e.carry, it)
+		}
+		items = nil
+	}
+	for _, it := range items {
+		e.carry = t.carryOn(e.carry, it)
+	}
+	if t.careful(t.seat.n.mono()) { // what waits are the other suspects
+		for _, it := range t.queue {
+			e.carry = t.carryOn(e.carry, it)
+		}
+		t.queue = nil
+	}
+	return e
+}
+
+// carryOn moves a call, or the record of a bad event, to the next engine.
+func (t *tenure) carryOn(carry []item, it item) []item {
+	if it.call == nil && !isSetAside(it) {
+		return carry
+	}
+	if it.call != nil {
+		delete(t.waiters, it.call.reply)
+	}
+	return append(carry, it)
+}
+
+// convict turns the event that failed alone into its record. ok is false when there is nothing to record.
+func (t *tenure) convict(it item, err error) (item, bool) {
+	if it.call != nil {
+		delete(t.waiters, it.call.reply)
+	}
+	for _, key := range keysOf(it.event) {
+		if !isEntry(it.event) {
+			t.seat.skip[key] = true // its row stays and would come again with the next page
+		}
+	}
+	if rec, again := it.event.(engine.SetAside); again {
+		for _, key := range keysOf(rec.Event) {
+			t.seat.skip[key] = true
+		}
+		t.log.Error("an event could not even be recorded as set aside; it is left out until this server is started again", "kind", kindOf(rec.Event), "err", err)
+		if it.call != nil {
+			it.call.answer <- answered{err: poisonError()}
+		}
+		return item{}, false
+	}
+	t.log.Error("an event is set aside: alone on a fresh engine it could not be decided or stored; the partition goes on without it", "kind", it.kind, "about", keysOf(it.event), "err", err)
+	t.seat.tally.eventSetAside()
+	ev := engine.SetAside{Event: it.event, Error: err.Error()}
+	return item{event: ev, kind: kindOf(ev), call: it.call}, true
+}
+
+func isEntry(ev engine.Event) bool {
+	_, ok := ev.(engine.InboxPage)
+	return ok
+}
+
+// keysOf names the rows of a page.
+func keysOf(ev engine.Event) []string {
+	var keys []string
+	switch e := ev.(type) {
+	case engine.InboxPage:
+		for i := range e.Entries {
+			keys = append(keys, entryKey(e.Entries[i].ID))
+		}
+	case engine.DuePage:
+		for i := range e.Items {
+			keys = append(keys, dueKey(&e.Items[i]))
+		}
+	case engine.BacklogPage:
+		for i := range e.Rows {
+			keys = append(keys, rowKey(&e.Rows[i]))
+		}
+	case engine.ExecutionPage:
+		for i := range e.Rows {
+			keys = append(keys, rowKey(&e.Rows[i]))
+		}
+	}
+	return keys
+}
+
+func entryKey(id int64) string { return fmt.Sprintf("entry %d", id) }
+func dueKey(d *engine.Due) string {
+	return fmt.Sprintf("schedule %s of job %s", d.Cursor.Schedule, d.Cursor.Job)
+}
+func rowKey(r *engine.Row) string   { return "execution " + r.Execution.ID.String() }
+func (t *tenure) bad(k string) bool { return t.seat.skip[k] }
+
+// digestible takes rows that were set aside out of a page and, while events run one by one, cuts it into
+// pages of one row. A page that brings nothing is left out where the engine does not wait for it.
+func (t *tenure) digestible(ev engine.Event) []engine.Event {
+	single := t.careful(t.seat.n.mono())
+	switch e := ev.(type) {
+	case engine.InboxPage:
+		parts, rest := split(e.Entries, single, func(x *engine.Entry) bool { return t.bad(entryKey(x.ID)) })
+		var out []engine.Event
+		for _, part := range append(parts, rest) {
+			if len(part) > 0 {
+				out = append(out, engine.InboxPage{Seq: e.Seq, Entries: part})
+			}
+		}
+		return out
+	case engine.DuePage:
+		parts, rest := split(e.Items, single, func(x *engine.Due) bool { return t.bad(dueKey(x)) })
+		var out []engine.Event
+		for _, part := range parts {
+			out = append(out, engine.DuePage{Seq: e.Seq, Until: e.Until, Items: part, Partial: true})
+		}
+		return append(out, engine.DuePage{Seq: e.Seq, Until: e.Until, Items: rest, Partial: e.Partial})
+	case engine.BacklogPage:
+		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
+		var out []engine.Event
+		for _, part := range parts {
+			out = append(out, engine.BacklogPage{Seq: e.Seq, Rows: part, Partial: true})
+		}
+		return append(out, engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial})
+	case engine.ExecutionPage:
+		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
+		var out []engine.Event
+		asked := slices.Clone(e.Asked)
+		for _, part := range parts {
+			id := part[0].Execution.ID
+			asked = slices.DeleteFunc(asked, func(a job.ExecutionID) bool { return a == id })
+			out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
+		}
+		return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+	default:
+		return []engine.Event{ev}
+	}
+}
+
+// split leaves bad rows out and cuts off, when single is set, all but the last row one by one.
+func split[T any](rows []T, single bool, bad func(*T) bool) (parts [][]T, rest []T) {
+	for i := range rows {
+		if !bad(&rows[i]) {
+			rest = append(rest, rows[i])
+		}
+	}
+	for single && len(rest) > 1 {
+		parts = append(parts, rest[:1:1])
+		rest = rest[1:]
+	}
+	return parts, rest
+}

@@ -1,0 +1,50 @@
+package partition
+
+import (
+	"context"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// renew keeps the partition lease while the runner lives. It has its own goroutine, and the store gives
+// renewals a row and a connection of their own, so that they never wait for a commit.
+func (t *tenure) renew(ctx context.Context) {
+	l := &t.cfg.Lease
+	wait, stuck := l.Renew, false
+	for {
+		timer := time.NewTimer(wait + t.cfg.Jitter())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		wait = l.Renew
+		idle := t.seat.n.mono() - time.Duration(t.stepped.Load())
+		if idle > l.OwnerTTL && !t.cfg.Switches.RenewWithoutStep {
+			if !stuck {
+				t.log.Error("the runner has not finished a step for a whole lease; its partition is not renewed until it does", "since", idle)
+			}
+			stuck = true
+			continue
+		}
+		stuck = false
+		before := t.seat.n.clock.Now()
+		cctx, cancel := context.WithTimeout(ctx, l.OwnerTTL/2)
+		_, err := t.cfg.Store.RenewPartition(cctx, t.fence())
+		cancel()
+		switch {
+		case err == nil:
+			t.trust.extend(l.holderDeadline(before))
+		case ctx.Err() != nil:
+			return
+		case job.KindOf(err) == job.KindFenced:
+			t.lose(err)
+			return
+		default:
+			t.log.Warn("the partition lease could not be renewed; trying again at once and stopping when it runs out", "left", t.trust.left(), "err", err)
+			wait = min(l.Look, l.Renew)
+		}
+	}
+}

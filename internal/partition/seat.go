@@ -1,0 +1,233 @@
+package partition
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+const (
+	backoffFirst = 50 * time.Millisecond // before the second try; the first is made at once
+	backoffMax   = 2 * time.Second
+	releaseWait  = time.Second
+)
+
+// seat is one partition's place in a node. Its goroutine acquires the partition when it may, and then
+// runs one tenure after the other: an engine under one epoch. It lives as long as the node.
+type seat struct {
+	n         *Node
+	partition int
+	log       *slog.Logger
+	rand      *rand.Rand // the seat's goroutine only
+
+	sights  chan sighting // newest row; written by the watcher, read by the seat while it owns nothing
+	current atomic.Pointer[tenure]
+
+	// Touched by the seat's goroutine only.
+	sole     bool            // the lock's right has not been used yet
+	takeover time.Duration   // mono until which an engine counts as one that took over
+	failures int             // in a row without a commit
+	carried  []item          // events to run one by one on the next engine (R3)
+	careful  time.Duration   // mono until which events run one by one
+	skip     map[string]bool // rows that were set aside but stay in the database, see keysOf
+	tally    tally
+
+	mu    sync.Mutex
+	floor job.Epoch // highest epoch that callers have met: the next one must be above it
+	seen  sighting  // newest, for Ready
+}
+
+func newSeat(n *Node, partition int) *seat {
+	return &seat{
+		n: n, partition: partition, sole: n.cfg.Sole, skip: map[string]bool{},
+		log:    n.cfg.Logger.With("partition", partition),
+		rand:   rand.New(rand.NewPCG(n.cfg.Seed, uint64(partition))),
+		sights: make(chan sighting, 1),
+	}
+}
+
+// show hands the newest sighting to the seat, in place of one that it has not taken.
+func (s *seat) show(v sighting) {
+	s.mu.Lock()
+	s.seen = v
+	s.mu.Unlock()
+	select {
+	case <-s.sights:
+	default:
+	}
+	select {
+	case s.sights <- v:
+	default:
+	}
+}
+
+// settled tells whether somebody answers for the partition.
+func (s *seat) settled() bool {
+	if s.current.Load() != nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	other := s.seen.row.Owner
+	return !s.n.cfg.Sole && other != "" && other != s.n.cfg.Incarnation && s.seen.still < s.n.cfg.Lease.OwnerTTL
+}
+
+// run owns the partition again and again until ctx ends.
+func (s *seat) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		t, ok := s.acquire(ctx)
+		if !ok {
+			break
+		}
+		end := t.run(ctx)
+		s.settle(ctx, t, end)
+	}
+	s.refuse(s.carried)
+	s.carried = nil
+}
+
+// settle draws the consequences of a tenure's end.
+func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
+	if t.commits > 0 {
+		s.failures = 0
+	}
+	s.carried = end.carry
+	switch end.why {
+	case endStopped:
+		if !s.n.crashed(ctx) {
+			s.release(t)
+		}
+		return
+	case endLost:
+		s.log.Warn("partition ownership ended; watching its row and taking it again when nobody renews it", "epoch", t.epoch, "err", end.err)
+	case endBroken:
+		s.log.Error("engine dropped with its epoch; acquiring the partition again under a new one and loading it", "epoch", t.epoch, "err", end.err)
+	case endPoisoned:
+		s.careful = s.n.mono() + carefulFor
+		s.log.Error("engine dropped: an event could not be decided or stored; running the events of that step one by one", "epoch", t.epoch, "events", len(end.carry), "err", end.err)
+	}
+	if s.failures > 0 {
+		s.pause(ctx)
+	}
+	s.failures++
+	drain(s.sights)
+	s.n.lookNow()
+}
+
+// pause waits longer after each failure, with jitter.
+func (s *seat) pause(ctx context.Context) {
+	d := min(backoffMax, backoffFirst<<min(s.failures-1, 10))
+	d = d/2 + time.Duration(s.rand.Int64N(int64(d/2)+1))
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// acquire waits until the partition may be taken and takes it. It returns false when ctx ended.
+func (s *seat) acquire(ctx context.Context) (*tenure, bool) {
+	for {
+		var v sighting
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case v = <-s.sights:
+		}
+		cfg := &s.n.cfg
+		if !cfg.Lease.mayTake(v, cfg.Incarnation, Rank(s.partition, cfg.Server, cfg.Live()), s.sole) {
+			s.elsewhere(v)
+			continue
+		}
+		t, err := s.take(ctx, v)
+		if err == nil {
+			return t, true
+		}
+		if job.KindOf(err) != job.KindFenced && ctx.Err() == nil {
+			s.log.Error("partition could not be acquired; trying again", "err", err)
+			s.failures++
+			s.pause(ctx)
+		}
+		drain(s.sights)
+		s.n.lookNow()
+	}
+}
+
+// elsewhere takes note that another server holds the partition: callers who wait here must ask there.
+func (s *seat) elsewhere(v sighting) {
+	if v.row.Owner != "" {
+		s.refuse(s.carried)
+		s.carried = nil
+	}
+}
+
+// take acquires the partition as it was seen. Its deadline counts from the instant before the call.
+func (s *seat) take(ctx context.Context, v sighting) (*tenure, error) {
+	n := s.n
+	before := n.clock.Now()
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease.OwnerTTL)
+	defer cancel()
+	s.mu.Lock()
+	floor := int64(s.floor) + 1
+	s.mu.Unlock()
+	row := v.row
+	keep := n.cfg.Switches.KeepEpoch && row.Owner == n.cfg.Incarnation
+	if !keep {
+		var err error
+		row, err = n.cfg.Store.AcquirePartition(ctx, v.row, n.cfg.Incarnation, max(n.cfg.Wall().UnixMicro(), floor))
+		if err != nil {
+			return nil, err
+		}
+	}
+	s.sole = false
+	if v.row.Owner != n.cfg.Incarnation && v.row.Epoch != 0 {
+		s.takeover = n.mono() + n.cfg.Lease.OwnerTTL
+	}
+	s.log.Info("partition acquired; loading it", "epoch", row.Epoch, "before", v.row.Owner)
+	return newTenure(s, row, newTrust(n.clock, n.cfg.Lease.holderDeadline(before), n.cfg.Switches.NoDeadline)), nil
+}
+
+// release frees the partition at once for the next server.
+func (s *seat) release(t *tenure) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseWait)
+	defer cancel()
+	if err := s.n.cfg.Store.ReleasePartition(ctx, t.fence()); err != nil {
+		s.log.Warn("partition could not be released; it is free when its lease has run out", "epoch", t.epoch, "err", err)
+	}
+}
+
+// outranked drops a tenure because a caller has met a higher epoch (R6).
+func (s *seat) outranked(t *tenure, seen job.Epoch) {
+	s.mu.Lock()
+	s.floor = max(s.floor, seen)
+	s.mu.Unlock()
+	t.lose(job.Errorf(job.KindFenced, "higher_epoch", "a caller has met the epoch %d", seen))
+}
+
+// refuse answers calls that were carried over and will not be run.
+func (s *seat) refuse(items []item) {
+	for _, it := range items {
+		if it.call != nil {
+			it.call.answer <- answered{err: noOwner(s.partition)}
+		}
+	}
+}
+
+func drain(ch chan sighting) {
+	select {
+	case <-ch:
+	default:
+	}
+}
+
+// fence is the newest right to commit.
+func (t *tenure) fence() store.Fence {
+	return store.Fence{Partition: t.seat.partition, Owner: t.seat.n.cfg.Incarnation, Epoch: t.epoch, Seq: t.seq.Load()}
+}
