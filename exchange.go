@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -71,13 +72,20 @@ type request struct {
 // ctx's error when that ended first. A server that does not answer makes the next call go to the next.
 func (x *exchange) do(ctx context.Context, client *http.Client, r request, out any) error {
 	at := x.current.Load()
-	req, err := x.build(ctx, x.servers[int(at)%len(x.servers)], r)
+	err := x.ask(ctx, client, x.servers[int(at)%len(x.servers)], r, out)
+	if codeOf(err) == "unreachable" || errors.Is(err, errCallTimeout) {
+		x.current.CompareAndSwap(at, at+1)
+	}
+	return err
+}
+
+func (x *exchange) ask(ctx context.Context, client *http.Client, server string, r request, out any) error {
+	req, err := x.build(ctx, server, r)
 	if err != nil {
 		return err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		x.current.CompareAndSwap(at, at+1)
 		if ctx.Err() != nil {
 			return fmt.Errorf("takt: %s: %w", r.op, context.Cause(ctx))
 		}
@@ -171,7 +179,7 @@ func neverSent(err error) bool {
 
 // backoff is the growing pause between tries of one call.
 type backoff struct {
-	next   time.Duration // upper bound of the next pause; 0: 100 ms
+	next   time.Duration // upper bound of the next pause; 0: 100 ms, there was no failure yet
 	max    time.Duration
 	jitter func(time.Duration) time.Duration
 }
@@ -189,6 +197,14 @@ func (b *backoff) after(err error) time.Duration {
 		pause += e.RetryAfter
 	}
 	return min(pause, b.max)
+}
+
+// level is that of the log line about a failure: the first of a row is news.
+func (b *backoff) level() slog.Level {
+	if b.next == 0 {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
 }
 
 // reset is called after a success.

@@ -1,0 +1,269 @@
+package takt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+var (
+	errCallTimeout = errors.New("no answer in time")
+	errLowerEpoch  = errors.New("takt: the answer came from an owner that has been replaced")
+	errRepoll      = errors.New("takt: the poll is asked again")
+	errSessionOver = errors.New("takt: the session is over")
+)
+
+// session is one connected life of a worker: three loops (poll, beat, report) and the attempts that
+// came through it. Its fields below the first group are guarded by the worker's lock.
+type session struct {
+	w           *Worker
+	ctx         context.Context // of all its calls; ends when the session is over
+	end         context.CancelCauseFunc
+	id          string // this and the terms are written by open, before the loops start
+	incarnation string
+	terms       terms
+	beat        time.Duration
+	callTimeout time.Duration
+	pollWait    time.Duration
+	limits      Limits
+	opened      time.Duration // the instant before the open call that was answered
+
+	over  bool // nothing more can be reported
+	sends sends
+	held  map[int64]*attempt // by token, until the end is answered
+	seen  map[int64]bool     // tokens whose end is answered
+	ended []endedToken       // the same, oldest first, so that seen can be kept short
+	queue []*outgoing        // reports in order; see report.go
+	wake  chan struct{}      // 1-buffered: the queue has something
+
+	polls     int64                   // number of the newest poll
+	dropPoll  context.CancelCauseFunc // of the poll in flight; nil: none
+	pollFree  int                     // free slots that it told
+	pollEpoch int64                   // epoch that it told
+}
+
+// endedToken is when the end of an attempt was answered.
+type endedToken struct {
+	token int64
+	at    time.Duration
+}
+
+// newSession draws a new incarnation, so that the server makes a new session of it. Values of ctx go
+// to the handlers, its end does not.
+func newSession(ctx context.Context, w *Worker) *session {
+	s := &session{w: w, held: map[int64]*attempt{}, seen: map[int64]bool{}, wake: make(chan struct{}, 1),
+		callTimeout: 2 * time.Second, sends: sends{keep: time.Minute}}
+	s.ctx, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	w.mu.Lock()
+	w.life++
+	s.incarnation = w.cfg.Incarnation
+	if w.life > 1 {
+		s.incarnation = fmt.Sprintf("%s-%d", w.cfg.Incarnation, w.life)
+	}
+	w.mu.Unlock()
+	return s
+}
+
+// epoch is what an answer says of its origin.
+func (r *OpenResponse) epoch() int64      { return r.Epoch }
+func (r *PollResponse) epoch() int64      { return r.Epoch }
+func (r *HeartbeatResponse) epoch() int64 { return r.Epoch }
+func (r *ReportResponse) epoch() int64    { return r.Epoch }
+func (r *CloseResponse) epoch() int64     { return r.Epoch }
+
+// call numbers a worker call, sends it once and takes its answer if that comes from the newest owner
+// known. build is called under the lock, after every attempt's deadline was compared with the instant
+// that counts as the one before sending.
+func (s *session) call(ctx context.Context, client *http.Client, name string, wait time.Duration,
+	build func(call, epoch int64) any, out interface{ epoch() int64 },
+) error {
+	w := s.w
+	w.mu.Lock()
+	now := w.now()
+	s.sweep(now)
+	body := build(s.sends.next(now), w.epoch)
+	w.mu.Unlock()
+
+	op := "worker call " + name
+	limited, cancel := context.WithTimeoutCause(ctx, wait, errCallTimeout)
+	defer cancel()
+	err := w.x.do(limited, client, request{op: op, method: http.MethodPost,
+		path: "/api/v1/worker/" + name, body: body}, out)
+	switch {
+	case err == nil:
+		return s.meet(out.epoch())
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errCallTimeout):
+		return unreachable(op, errCallTimeout)
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		if e.epoch != 0 {
+			if lower := s.meet(e.epoch); lower != nil {
+				return lower
+			}
+		}
+		if e.Problem.Code == "session_unknown" {
+			s.forgotten(e.epoch != 0)
+		}
+	}
+	return err
+}
+
+// meet takes in the epoch of an answer: errLowerEpoch when a newer owner is known, so that the answer
+// counts as none. A poll that hangs at a former owner is asked again.
+func (s *session) meet(epoch int64) error {
+	w := s.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if epoch < w.epoch && !w.switches.anyEpoch {
+		return errLowerEpoch
+	}
+	w.epoch = max(w.epoch, epoch)
+	if s.dropPoll != nil && s.pollEpoch < w.epoch {
+		s.dropPoll(errRepoll)
+	}
+	return nil
+}
+
+// forgotten ends the session because the server does not know it. When the newest owner said so, its
+// leases are gone and the attempts end now, else when their deadlines say so.
+func (s *session) forgotten(newest bool) {
+	w := s.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s.over {
+		return
+	}
+	w.log.Warn("the server does not know this session; opening a new one", "session", s.id,
+		"handlers", len(s.held), "stopped", newest)
+	if newest {
+		for _, a := range s.inOrder() {
+			a.fence()
+		}
+	}
+	s.shut()
+}
+
+// shut ends the session: nothing that is queued or comes later can be reported. Under the lock.
+func (s *session) shut() {
+	s.over = true
+	for _, o := range s.queue {
+		o.settle(ErrLeaseLost)
+	}
+	s.queue = nil
+	s.w.notify()
+	s.end(errSessionOver)
+}
+
+// sweep fences every attempt whose lease is over at now. Under the lock.
+func (s *session) sweep(now time.Duration) {
+	for _, a := range s.held {
+		if a.lease.over(now) { // rare, so that the order is made only then
+			for _, b := range s.inOrder() {
+				b.check(now)
+			}
+			break
+		}
+	}
+	// No assignment can be offered again with a lease that began this long ago.
+	for len(s.ended) > 0 && s.ended[0].at+2*s.terms.ttl < now {
+		delete(s.seen, s.ended[0].token)
+		s.ended = s.ended[1:]
+	}
+}
+
+// inOrder lists the held attempts by token, so that a run can be replayed. Under the lock.
+func (s *session) inOrder() []*attempt {
+	list := make([]*attempt, 0, len(s.held))
+	for _, token := range slices.Sorted(maps.Keys(s.held)) {
+		list = append(list, s.held[token])
+	}
+	return list
+}
+
+// open asks once for the session.
+func (s *session) open(ctx context.Context) error {
+	w := s.w
+	var sent time.Duration
+	var answer OpenResponse
+	build := func(call, epoch int64) any {
+		sent, _ = s.sends.sent(call)
+		return OpenRequest{Namespace: w.cfg.Namespace, Pool: w.cfg.Pool, Worker: w.cfg.Name,
+			Incarnation: s.incarnation, Handlers: w.names(), Slots: w.cfg.Slots, Labels: w.cfg.Labels,
+			Build: w.cfg.Build, LocalTime: time.Now(), Call: call, Epoch: epoch}
+	}
+	if err := s.call(ctx, w.calls, "open", s.callTimeout, build, &answer); err != nil {
+		return err
+	}
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	if answer.Session == "" || answer.TTLMs <= answer.MarginMs || answer.BeatMs <= 0 || answer.CallTimeoutMs <= 0 || answer.PollMs <= 0 {
+		return unreachable("worker call open", errors.New("the answer lacks the terms of the session"))
+	}
+	s.id, s.opened, s.limits = answer.Session, sent, answer.Limits
+	s.terms = terms{ttl: ms(answer.TTLMs), margin: ms(answer.MarginMs), switches: w.switches}
+	s.beat, s.callTimeout, s.pollWait = ms(answer.BeatMs), ms(answer.CallTimeoutMs), ms(answer.PollMs)
+	w.mu.Lock()
+	s.sends.keep = s.terms.ttl
+	w.mu.Unlock()
+	w.log.Info("session opened", "session", s.id, "lease", s.terms.ttl, "beat", s.beat)
+	return nil
+}
+
+// serve runs the session until it is over (again: open another one) or ctx ends (then it stops
+// gracefully).
+func (s *session) serve(ctx context.Context) (again bool, err error) {
+	polling, stopPolling := context.WithCancelCause(s.ctx)
+	defer stopPolling(nil)
+	defer context.AfterFunc(ctx, func() { stopPolling(ErrShuttingDown) })()
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	defer s.end(errSessionOver)
+	s.w.mu.Lock()
+	s.w.session = s
+	s.w.mu.Unlock()
+	loops.Go(func() { s.pollLoop(polling) })
+	loops.Go(s.beatLoop)
+	loops.Go(s.reportLoop)
+	select {
+	case <-ctx.Done():
+		return false, s.leave()
+	case <-s.ctx.Done():
+		return true, nil
+	}
+}
+
+// leave stops gracefully: handlers first, then their reports, then the session.
+func (s *session) leave() error {
+	w := s.w
+	w.drain()
+	delivered := w.await(s.terms.ttl, func() bool { return len(s.queue) == 0 || s.over })
+	w.mu.Lock()
+	left := len(s.queue)
+	over := s.over
+	w.mu.Unlock()
+	if over {
+		return nil
+	}
+	b := backoff{max: s.callTimeout, jitter: w.cfg.Jitter}
+	for try := 1; ; try++ {
+		build := func(call, epoch int64) any { return CloseRequest{Session: s.id, Epoch: epoch, Call: call} }
+		err := s.call(s.ctx, w.calls, "close", s.callTimeout, build, &CloseResponse{})
+		if err == nil || s.ctx.Err() != nil {
+			break
+		}
+		if try == 3 || !pause(s.ctx, b.after(err)) {
+			w.log.Warn("could not close the session; the server drops it when it has been silent", "error", err)
+			break
+		}
+	}
+	if !delivered {
+		return fmt.Errorf("takt: stopped with %d reports unanswered for %v; their shards run again elsewhere", left, s.terms.ttl)
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+package takt
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/taktsched/takt/internal/boottime"
+)
+
+// WorkerConfig says what a worker is and how it reaches the servers. Server (or Servers) and Pool must
+// be set; the zero value of every other field is usable.
+type WorkerConfig struct {
+	Server    string            // address, such as http://127.0.0.1:7070; a bare host:port means http
+	Servers   []string          // more addresses; the next one is tried when one does not answer
+	Namespace string            // default "default"
+	Pool      string            // group of workers that offer the same handlers
+	Name      string            // shown to people; need not be unique. Default: host name and process id
+	Slots     int               // handlers that run at once; default 1
+	Token     string            // sent as a bearer token; empty: none
+	Labels    map[string]string // shown to people
+	Build     string            // version of the program; shown to people
+
+	// Grace is how long handlers may go on after Run was told to stop, before their contexts end with
+	// ErrShuttingDown. Default 10 s; negative: not at all.
+	Grace time.Duration
+	// HTTPClient makes all calls. Its Timeout must be zero or longer than a poll hangs (20 s). Default:
+	// two clients of the worker's own, so that beats have a connection for themselves.
+	HTTPClient *http.Client
+	// Logger takes the worker's log and that of its tasks. Default slog.Default().
+	Logger *slog.Logger
+	// Jitter draws from [0, max) for pauses between tries. Default: math/rand/v2.
+	Jitter func(max time.Duration) time.Duration
+	// Incarnation names this life of the worker and must never come again. Default: random. Tests that
+	// replay a run set it.
+	Incarnation string
+}
+
+// Worker takes shards of a pool from the servers and runs handlers. Make it with [NewWorker], name the
+// handlers with [Worker.Handle], then call [Worker.Run] once.
+type Worker struct {
+	cfg      WorkerConfig
+	x        *exchange
+	calls    *http.Client
+	beats    *http.Client // a connection of its own, so that a large report never delays a beat
+	log      *slog.Logger
+	handlers map[string]Handler // written before Run only
+	misuse   error              // of Handle; Run returns it
+	now      func() time.Duration
+	switches switches
+
+	mu       sync.Mutex // guards all below and every session and attempt; never held while waiting
+	ran      bool
+	stopping bool  // take no more work
+	epoch    int64 // highest one met
+	life     int   // sessions begun
+	session  *session
+	running  map[*attempt]struct{}
+	changed  chan struct{} // closed and made anew when running or a queue of reports shrinks
+}
+
+var handlerName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
+
+// NewWorker makes a worker. It sends nothing yet; the error is about the configuration.
+func NewWorker(cfg WorkerConfig) (*Worker, error) {
+	x, err := newExchange(cfg.Server, cfg.Servers, cfg.Token, "takt-worker")
+	switch {
+	case err != nil:
+		return nil, err
+	case cfg.Pool == "":
+		return nil, errors.New("takt: no pool: set Pool")
+	case cfg.Slots < 0:
+		return nil, fmt.Errorf("takt: %d slots: at least one is needed", cfg.Slots)
+	}
+	cfg.Slots = max(cfg.Slots, 1)
+	cfg.Namespace = firstOf(cfg.Namespace, "default")
+	cfg.Incarnation = firstOf(cfg.Incarnation, rand.Text())
+	if cfg.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "worker" // the name only informs
+		}
+		cfg.Name = fmt.Sprintf("%s-%d", host, os.Getpid())
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = 10 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = randomJitter
+	}
+	w := &Worker{cfg: cfg, x: x, calls: cfg.HTTPClient, beats: cfg.HTTPClient,
+		log:      cfg.Logger.With("worker", cfg.Name, "pool", cfg.Pool),
+		handlers: map[string]Handler{}, running: map[*attempt]struct{}{}}
+	return w, nil
+}
+
+// Handle names the function that runs shards of jobs whose handler is name (at most 128 of
+// A-Z a-z 0-9 _ . : / -). Call it before Run; a wrong or repeated name is an error that Run returns.
+func (w *Worker) Handle(name string, h Handler) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ran:
+		w.misuse = fmt.Errorf("takt: handler %q comes after Run", name)
+	case !handlerName.MatchString(name):
+		w.misuse = fmt.Errorf("takt: %.128q is no handler name", name)
+	case h == nil:
+		w.misuse = fmt.Errorf("takt: handler %q is nil", name)
+	case w.handlers[name] != nil:
+		w.misuse = fmt.Errorf("takt: handler %q is there already", name)
+	default:
+		w.handlers[name] = h
+	}
+}
+
+// Run takes work until ctx ends, and then stops gracefully: it takes no more, lets handlers go on for
+// Grace, ends their contexts with [ErrShuttingDown], waits until each has returned and its report is
+// answered, and says goodbye to the server. What was not finished goes back at once. Then Run returns
+// nil; the error tells which reports could not be delivered in a lease's time.
+//
+// A server that is away or replaced is waited for. Run returns early only when the first server that
+// answers refuses the worker: a wrong token, an invalid pool. A second Run is an error.
+//
+// Run waits for handlers that ignore their context: nothing else can end them but the process's end.
+func (w *Worker) Run(ctx context.Context) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	defer w.ownClients()()
+	for {
+		s, err := w.open(ctx)
+		if err != nil {
+			w.drain()
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if again, err := s.serve(ctx); !again {
+			return err
+		}
+	}
+}
+
+func (w *Worker) begin() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.ran:
+		return errors.New("takt: Run was called before: a worker runs once")
+	case w.misuse != nil:
+		return w.misuse
+	case len(w.handlers) == 0:
+		return errors.New("takt: the worker has no handler: call Handle first")
+	}
+	w.ran = true
+	w.changed = make(chan struct{})
+	if w.now == nil {
+		w.now = boottime.Start().Now
+	}
+	return nil
+}
+
+// ownClients makes the worker's own clients, if it needs them, and returns what closes them.
+func (w *Worker) ownClients() (closeThem func()) {
+	if w.calls != nil {
+		return func() {}
+	}
+	calls, beats := &http.Transport{}, &http.Transport{}
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		calls, beats = t.Clone(), t.Clone()
+	}
+	calls.MaxIdleConnsPerHost = 4
+	w.calls, w.beats = &http.Client{Transport: calls}, &http.Client{Transport: beats}
+	return func() {
+		calls.CloseIdleConnections()
+		beats.CloseIdleConnections()
+	}
+}
+
+// open opens a session, trying again until ctx ends or a server refuses for good.
+func (w *Worker) open(ctx context.Context) (*session, error) {
+	b := backoff{max: 2 * time.Second, jitter: w.cfg.Jitter}
+	s := newSession(ctx, w)
+	for {
+		err := s.open(ctx)
+		if err == nil {
+			return s, nil
+		}
+		first := w.life == 1
+		hopeless := errors.Is(err, ErrInvalid) || first && (errors.Is(err, ErrUnauthorized) ||
+			errors.Is(err, ErrForbidden) || errors.Is(err, ErrNotFound))
+		level, wait := b.level(), b.after(err)
+		if ctx.Err() == nil && !hopeless {
+			w.log.Log(ctx, level, "no session yet; trying again", "error", err, "after", wait)
+		}
+		if hopeless || !pause(ctx, wait) {
+			s.end(err)
+			return nil, err
+		}
+	}
+}
+
+// drain waits until no handler runs: for Grace, then it ends their contexts and waits for the rest.
+func (w *Worker) drain() {
+	w.mu.Lock()
+	w.stopping = true
+	w.mu.Unlock()
+	idle := func() bool { return len(w.running) == 0 }
+	if w.cfg.Grace > 0 && w.await(w.cfg.Grace, idle) {
+		return
+	}
+	w.mu.Lock()
+	for a := range w.running {
+		a.leave = true
+		a.cancel(ErrShuttingDown)
+	}
+	left := len(w.running)
+	w.mu.Unlock()
+	if left > 0 {
+		w.log.Info("stopping: told the handlers to end; waiting for them to return", "handlers", left)
+	}
+	w.await(-1, idle)
+}
+
+// await waits until ok, which is called under the lock, says true; false when limit passed first. A
+// negative limit is none.
+func (w *Worker) await(limit time.Duration, ok func() bool) bool {
+	var over <-chan time.Time
+	if limit >= 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		over = t.C
+	}
+	for {
+		w.mu.Lock()
+		done, changed := ok(), w.changed
+		w.mu.Unlock()
+		if done {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return false
+		}
+	}
+}
+
+// notify wakes await. Under the lock.
+func (w *Worker) notify() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// names lists the handlers in order.
+func (w *Worker) names() []string {
+	names := make([]string, 0, len(w.handlers))
+	for name := range w.handlers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
