@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -22,6 +23,7 @@ var checks = []check{
 	{"I09", "tokens only grow", checkTokensGrow},
 	{"I10", "no stale write is accepted", checkNoStaleWrite},
 	{"I10", "no stale item is answered accepted", checkNoStaleAnswer},
+	{"I10", "no valid item is refused", checkNothingValidRefused},
 	{"I11", "one accepted result", checkOneResult},
 	{"I12", "no renewal after the lease was given away", checkNoLateRenewal},
 	{"I13", "take-over when the lease is over: not before, not much later", checkTakeover},
@@ -166,6 +168,41 @@ func checkNoStaleAnswer(ix *index, fail failFunc) {
 			}
 		}
 	}
+}
+
+// checkNothingValidRefused is the other side of I10: who was told stale or lost had indeed lost the token,
+// by something that was durable when the answer came (R1).
+func checkNothingValidRefused(ix *index, fail failFunc) {
+	for _, n := range ix.Wire {
+		if n.Kind != WireRefused {
+			continue
+		}
+		for _, l := range ix.order {
+			if l.id.token == n.Token && !ix.overBy(l, n.At) {
+				fail(ix.Events[l.grant].Seq, "token %d of shard %s was refused at %s, although it was the newest and not closed", n.Token, l.shard, stamp(n.At))
+			}
+		}
+	}
+}
+
+// overBy tells whether l's token could write no more at the given instant: its lease was over, or it was
+// closed, or somebody else had a newer one.
+func (ix *index) overBy(l *lease, at time.Time) bool {
+	for i := l.grant + 1; i < len(ix.Events); i++ {
+		e := &ix.Events[i]
+		if e.when().After(at) || e.Execution != l.shard.exec {
+			continue
+		}
+		switch e.Kind {
+		case engine.FactCancelRequested:
+			return true
+		case engine.FactLeaseEnded, engine.FactLeaseExpired, engine.FactTimedOut, engine.FactLeaseGranted:
+			if e.Shard == l.shard.index {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func checkOneResult(ix *index, fail failFunc) {

@@ -92,8 +92,8 @@ func checkNoRobbery(ix *index, fail failFunc) {
 	}
 }
 
-// checkSelfFencing judges handlers that ask their Task before each effect: none comes at or after the
-// holder's own deadline, nor after the shard was granted to somebody else.
+// checkSelfFencing judges handlers that ask their Task before each effect: none begins at or after the
+// holder's own deadline, none lands after the shard was granted to somebody else.
 func checkSelfFencing(ix *index, fail failFunc) {
 	w := ix.wire()
 	granted := map[shardID][]*Event{}
@@ -104,8 +104,12 @@ func checkSelfFencing(ix *index, fail failFunc) {
 		}
 	}
 	for _, x := range ix.Effects {
-		if d := ix.deadline(w, x.Token, x.At); !x.At.Before(d) {
-			fail(0, "%s made an effect of %s with token %d at %s, its own deadline was %s", x.Worker, x.Key, x.Token, stamp(x.At), stamp(d))
+		began := x.Began
+		if began.IsZero() {
+			began = x.At
+		}
+		if d := ix.deadline(w, x.Token, began); !began.Before(d) {
+			fail(0, "%s began an effect of %s with token %d at %s, its own deadline was %s", x.Worker, x.Key, x.Token, stamp(began), stamp(d))
 		}
 		id, err := job.ParseExecutionID(x.Execution)
 		if err != nil {

@@ -60,6 +60,7 @@ func sound() *drill.History {
 			{At: at(3001), Kind: drill.WireNamed, Worker: "a", Session: "A", Call: 2, Token: 11},
 			{At: at(5000), Kind: drill.WireSent, Worker: "b", Session: "B", Call: 1},
 			{At: at(6002), Kind: drill.WireNamed, Worker: "b", Session: "B", Call: 1, Token: 12},
+			{At: at(6500), Kind: drill.WireRefused, Worker: "a", Session: "A", Token: 11},
 			{At: at(1001), Kind: drill.WireAccepted, Worker: "a", Session: "A", Token: 11, First: at(999)},
 		},
 		Effects: []drill.Effect{
@@ -109,6 +110,9 @@ var faults = []struct {
 	{"I10", "a stale item is answered accepted", func(h *drill.History) {
 		h.Wire = append(h.Wire, drill.WireNote{At: at(6600), Kind: drill.WireAccepted, Worker: "a", Session: "A", Token: 11, First: at(6500)})
 	}},
+	{"I10", "a valid item is refused", func(h *drill.History) {
+		h.Wire = append(h.Wire, drill.WireNote{At: at(5500), Kind: drill.WireRefused, Worker: "a", Session: "A", Token: 11})
+	}},
 	{"I11", "two results of one attempt", func(h *drill.History) { put(h, 14, h.Events[13]) }},
 	{"I11", "two successes of one shard", func(h *drill.History) { put(h, 16, h.Events[15]) }},
 	{"I12", "renewed after it was given away", func(h *drill.History) {
@@ -131,7 +135,9 @@ var faults = []struct {
 	{"I15", "an effect that rests on a call never answered", func(h *drill.History) {
 		h.Wire = slices.Delete(h.Wire, 3, 4)
 	}},
-	{"I15", "an effect after the next grant", func(h *drill.History) { h.Effects[0].At = at(6500) }},
+	{"I15", "an effect lands after the next grant", func(h *drill.History) {
+		h.Effects[0].At, h.Effects[0].Began = at(6500), at(5000)
+	}},
 	{"I17", "success with a shard that is not", func(h *drill.History) { h.Events[15].To = "failed" }},
 	{"I17", "an end with a live lease", func(h *drill.History) { drop(h, engine.FactLeaseEnded) }},
 	{"I17", "an end with a shard missing", func(h *drill.History) { h.Executions[0].ShardTotal = 2 }},

@@ -268,10 +268,11 @@ func (w *worker) report(a engine.Assignment, seq int64, kind engine.ItemKind, ou
 	if !ok {
 		w.d.t.Fatalf("%s at %s: the report was answered %+v", w.name, w.d.mono, w.d.answers[r])
 	}
+	note := drill.WireNote{At: w.d.wall().Time(), Kind: drill.WireRefused, Worker: w.name, Session: string(w.id), Token: a.Token, First: sent}
 	if got.Items[0] == engine.ItemAccepted {
-		w.d.hist.Wire = append(w.d.hist.Wire, drill.WireNote{At: w.d.wall().Time(), Kind: drill.WireAccepted, Worker: w.name,
-			Session: string(w.id), Token: a.Token, First: sent})
+		note.Kind = drill.WireAccepted
 	}
+	w.d.hist.Wire = append(w.d.hist.Wire, note)
 	return got.Items[0]
 }
 

@@ -52,6 +52,9 @@ const (
 
 	// WireAccepted: an answer reached the worker: a report item of Token, first sent at First, counts.
 	WireAccepted WireKind = "accepted"
+
+	// WireRefused: an answer reached the worker: an item or a beat of Token is stale or lost.
+	WireRefused WireKind = "refused"
 )
 
 // WireNote is what the network saw at a worker's end. It is evidence that neither the SDK nor the
@@ -62,13 +65,14 @@ type WireNote struct {
 	Worker  string
 	Session string
 	Call    int64
-	Token   job.Token // named, accepted
+	Token   job.Token // named, accepted, refused
 	First   time.Time // accepted
 }
 
 // Effect is a side effect as the handler that made it wrote it down.
 type Effect struct {
 	At        time.Time
+	Began     time.Time // when the handler looked at its lease for the last time before; zero: At
 	Worker    string
 	Execution string
 	Shard     int

@@ -321,12 +321,16 @@ func (t *Tape) answered(worker string, c Call, status int, answer []byte) {
 			note.Call, note.Token = h.Call, job.Token(token)
 			t.note(note)
 		}
+		for _, token := range h.Lost {
+			note.Kind, note.Token = WireRefused, job.Token(token)
+			t.note(note)
+		}
 	case "report":
-		t.accepted(note, c, answer)
+		t.judged(note, c, answer)
 	}
 }
 
-func (t *Tape) accepted(note WireNote, c Call, answer []byte) {
+func (t *Tape) judged(note WireNote, c Call, answer []byte) {
 	var r takt.ReportRequest
 	var a takt.ReportResponse
 	if json.Unmarshal(c.Body, &r) != nil || json.Unmarshal(answer, &a) != nil || len(r.Items) != len(a.Items) {
@@ -335,10 +339,16 @@ func (t *Tape) accepted(note WireNote, c Call, answer []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, it := range r.Items {
-		if a.Items[i] == "accepted" {
-			note.Kind, note.Token, note.First = WireAccepted, job.Token(it.Token), t.first[itemID{it.Token, it.Seq}]
-			t.wire = append(t.wire, note)
+		note.Token, note.First = job.Token(it.Token), t.first[itemID{it.Token, it.Seq}]
+		switch a.Items[i] {
+		case "accepted":
+			note.Kind = WireAccepted
+		case "stale":
+			note.Kind = WireRefused
+		default:
+			continue
 		}
+		t.wire = append(t.wire, note)
 	}
 }
 

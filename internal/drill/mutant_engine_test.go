@@ -53,6 +53,33 @@ func mustBreak(t *testing.T, h *drill.History, invariant string) {
 	t.Errorf("the mutant survives: %s is not broken; found:\n%s", invariant, violations(h))
 }
 
+// TestMutantsMargin: a handler that looked at its lease in time needs a second to finish what it began.
+func TestMutantsMargin(t *testing.T) {
+	play := func(margin time.Duration) *drill.History {
+		d := newDesk(t, engine.Switches{})
+		d.cfg.Margin, d.hist.Margin = margin, margin
+		d.load(false)
+		a, b := d.worker("a"), d.worker("b")
+		a.ask()
+		d.trigger()
+		mine := a.takes()
+		a.report(mine, 1, engine.ItemStarted, "")
+		d.until(10 * time.Second)
+		b.ask()
+		d.until(15*time.Second - margin - time.Millisecond)
+		began := d.wall().Time()
+		d.until(d.mono + time.Second)
+		a.effect(mine)
+		d.hist.Effects[0].Began = began
+		d.until(17 * time.Second)
+		return d.history()
+	}
+	if v := drill.Check(play(1500 * time.Millisecond)); len(v) > 0 {
+		t.Fatalf("with the part: %v", v)
+	}
+	mustBreak(t, play(0), "I15")
+}
+
 // playNamedCall: a poll hangs, a newer beat is taken in, then comes the grant. The owner's deadline and
 // the call that the answer names must be one pair.
 func playNamedCall(d *desk) {
