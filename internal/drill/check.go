@@ -247,6 +247,12 @@ func checkNoLateRenewal(ix *index, fail failFunc) {
 			case l.end >= 0 && l.end < i && !l.expired:
 				fail(e.Seq, "token %d of shard %s was renewed after its lease had ended", e.Token, l.shard)
 			}
+			for _, newer := range ix.leasesOf(l) { // owners that do not know of each other have no common order but time
+				if g := &ix.Events[newer.grant]; newer.id.token > e.Token && g.when().Before(e.when()) {
+					fail(e.Seq, "token %d of shard %s was renewed at %s, token %d had been granted at %s", e.Token, l.shard,
+						stamp(e.when()), g.Token, stamp(g.when()))
+				}
+			}
 		}
 	}
 }

@@ -118,6 +118,10 @@ var faults = []struct {
 	{"I12", "renewed after it was given away", func(h *drill.History) {
 		put(h, afterGrant, fact(7, 6500, engine.Fact{Kind: engine.FactLeaseRenewed, Token: 11}))
 	}},
+	{"I12", "renewed by an owner of the past", func(h *drill.History) {
+		e := fact(4, 6500, engine.Fact{Kind: engine.FactLeaseRenewed, Token: 11})
+		put(h, whileRunning, e)
+	}},
 	{"I12", "renewed after it was given back", func(h *drill.History) {
 		put(h, atEnd, fact(8, 7100, engine.Fact{Kind: engine.FactLeaseRenewed, Token: 12}))
 	}},

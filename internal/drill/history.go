@@ -112,6 +112,19 @@ func ReadJournal(rows []store.JournalRow) ([]Event, error) {
 	return out, nil
 }
 
+// Seen completes journal events with the true instants at which their commits were seen to succeed, by
+// partition and seq. A commit that nobody saw (its outcome was unknown) gets the end of its millisecond.
+func Seen(journal []Event, seen map[[2]int64]time.Time) {
+	for i := range journal {
+		e := &journal[i]
+		if at, ok := seen[[2]int64{int64(e.Partition), e.Seq}]; ok {
+			e.When = at
+		} else {
+			e.When = e.At.Time().Add(time.Millisecond - 1)
+		}
+	}
+}
+
 // Merge puts journal facts and traces into one order: per commit the traces of its own step, its facts,
 // then the traces of the steps behind it. Both inputs are in order.
 func Merge(journal, traces []Event) []Event {
@@ -204,6 +217,14 @@ func newIndex(h *History) *index {
 		}
 	}
 	return ix
+}
+
+// leasesOf lists the leases of l's shard; none for nil.
+func (ix *index) leasesOf(l *lease) []*lease {
+	if l == nil {
+		return nil
+	}
+	return ix.byShard[l.shard]
 }
 
 // lastSign is the newest grant or renewal of l.

@@ -1,0 +1,156 @@
+package drill_test
+
+import (
+	"context"
+	"sync"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// commitFault is what becomes of one commit.
+type commitFault string
+
+const (
+	commitFails   commitFault = "fails"          // nothing is written, and that is known
+	commitLost    commitFault = "unknown, lost"  // the outcome is not known; nothing was written
+	commitLanded  commitFault = "unknown, there" // the outcome is not known; it was written
+	commitLater   commitFault = "unknown, later" // the outcome is not known; it lands when land is called
+	commitHeld    commitFault = "held"           // on the way until land is called; then its true outcome is told
+	commitRefused commitFault = "refused"        // the store refuses the data
+)
+
+// chaos is a store whose commits and renewals fail by rule.
+type chaos struct {
+	store.Store
+	noFence bool // commits whatever owner, epoch and seq say (mutant)
+
+	mu       sync.Mutex
+	rule     func(n int, b *engine.Batch) commitFault
+	n        int
+	mute     bool // nothing of the keeper's reaches the database
+	underway []func() error
+}
+
+func (c *chaos) setRule(rule func(n int, b *engine.Batch) commitFault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rule = rule
+}
+
+func (c *chaos) setMute(mute bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mute = mute
+}
+
+func (c *chaos) Commit(ctx context.Context, f store.Fence, b *engine.Batch) error {
+	c.mu.Lock()
+	c.n++
+	var fault commitFault
+	if c.rule != nil {
+		fault = c.rule(c.n, b)
+	}
+	c.mu.Unlock()
+	kept := *b
+	unknown := job.Errorf(job.KindUnknown, "chaos", "the connection broke while the commit was under way")
+	switch fault {
+	case commitFails:
+		return job.Errorf(job.KindUnavailable, "chaos", "the database is away")
+	case commitRefused:
+		return job.Errorf(job.KindRejected, "chaos", "the database refuses this data")
+	case commitLost:
+		return unknown
+	case commitLanded:
+		if err := c.through(ctx, f, b); err != nil {
+			return err
+		}
+		return unknown
+	case commitLater:
+		c.keep(func() error { return c.through(context.WithoutCancel(ctx), f, &kept) })
+		return unknown
+	case commitHeld:
+		outcome := make(chan error, 1)
+		c.keep(func() error {
+			err := c.through(context.WithoutCancel(ctx), f, &kept)
+			outcome <- err
+			return err
+		})
+		select {
+		case err := <-outcome:
+			return err
+		case <-ctx.Done():
+			return unknown
+		}
+	}
+	return c.through(ctx, f, b)
+}
+
+func (c *chaos) through(ctx context.Context, f store.Fence, b *engine.Batch) error {
+	if !c.noFence {
+		return c.Store.Commit(ctx, f, b)
+	}
+	rows, err := c.Store.PartitionRows(ctx)
+	if err != nil {
+		return err
+	}
+	blind := *b
+	blind.Seq = rows[f.Partition].Seq + 1
+	return c.Store.Commit(ctx, rows[f.Partition].Fence, &blind)
+}
+
+func (c *chaos) keep(f func() error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.underway = append(c.underway, f)
+}
+
+// waiting tells how many commits are under way.
+func (c *chaos) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.underway)
+}
+
+// land lets the oldest commit under way reach the database.
+func (c *chaos) land() error {
+	c.mu.Lock()
+	f := c.underway[0]
+	c.underway = c.underway[1:]
+	c.mu.Unlock()
+	return f()
+}
+
+// silence is what a call meets that the database does not answer; nil when it does.
+func (c *chaos) silence(ctx context.Context) error {
+	c.mu.Lock()
+	mute := c.mute
+	c.mu.Unlock()
+	if !mute {
+		return nil
+	}
+	<-ctx.Done()
+	return job.Errorf(job.KindUnavailable, "chaos", "the database does not answer")
+}
+
+func (c *chaos) PartitionRows(ctx context.Context) ([]store.PartitionRow, error) {
+	if err := c.silence(ctx); err != nil {
+		return nil, err
+	}
+	return c.Store.PartitionRows(ctx)
+}
+
+func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+	if err := c.silence(ctx); err != nil {
+		return store.PartitionRow{}, err
+	}
+	return c.Store.AcquirePartition(ctx, seen, owner, clock)
+}
+
+func (c *chaos) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {
+	if err := c.silence(ctx); err != nil {
+		return 0, err
+	}
+	return c.Store.RenewPartition(ctx, f)
+}
