@@ -1,0 +1,109 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// bodyTimeout bounds the reading of a body. It is lifted before the use case runs, for a poll hangs
+// longer and net/http would take the deadline for a gone client.
+const bodyTimeout = 10 * time.Second
+
+// intake says what body an operation takes.
+type intake struct {
+	shape    *shape // nil: none
+	required bool
+	lenient  bool  // unknown fields are ignored
+	limit    int64 // bytes
+}
+
+// middleware reads and checks the body, then hands it to huma.
+func (s *server) middleware(in intake) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		body, err := in.read(w, r)
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next(ctx)
+	}
+}
+
+func (in intake) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if in.shape == nil {
+		if r.ContentLength != 0 {
+			return nil, unparsable("body_unexpected", "this call takes no body").WithHint("leave the body out")
+		}
+		return nil, nil
+	}
+	if r.ContentLength == 0 {
+		return nil, in.empty()
+	}
+	if e := mediaType(r); e != nil {
+		return nil, e
+	}
+	// A connection without deadlines (an in-memory recorder) has no slow client either.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, in.limit))
+	if err != nil {
+		return nil, in.unread(err)
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	if len(body) == 0 {
+		return nil, in.empty()
+	}
+	if e := strictJSON(body, in.shape, in.lenient); e != nil {
+		return nil, e
+	}
+	if string(bytes.TrimSpace(body)) == "null" {
+		return nil, in.empty()
+	}
+	return body, nil
+}
+
+func (in intake) empty() error {
+	if !in.required {
+		return nil
+	}
+	return unparsable("body_required", "this call needs a body").WithHint("send a JSON object; its schema is in /api/v1/openapi.json")
+}
+
+func (in intake) unread(err error) error {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return job.Errorf(job.KindTooLarge, "body_too_large", "the body is larger than %d bytes", in.limit).WithField("body").
+			WithHint("send less, or in several calls")
+	}
+	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
+		return unparsable("body_timeout", "the body did not arrive within %s", bodyTimeout).WithHint("send it at once")
+	}
+	return unparsable("body_incomplete", "the body ended early").WithHint("send as many bytes as Content-Length says").WithCause(err)
+}
+
+// mediaType asks for JSON by name, which a page of another site can not send without a preflight.
+func mediaType(r *http.Request) *job.Error {
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, given := params["charset"]
+	if err != nil || kind != "application/json" || given && !strings.EqualFold(charset, "utf-8") {
+		return job.Errorf(job.KindInvalid, "unsupported_media_type", "the body is not declared as JSON").WithField("header.Content-Type").
+			WithHint("send Content-Type: application/json")
+	}
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return job.Errorf(job.KindInvalid, "unsupported_encoding", "compressed bodies are not taken").WithField("header.Content-Encoding").
+			WithHint("send the body as it is")
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// scheduleID names the one schedule that a document can hold; its cursor is kept under this name.
+const scheduleID = "main"
+
+// toPut turns a document into a write. Path and document must agree; status and the read-only fields
+// are ignored, so that what was read can be sent back.
+func toPut(namespace, name string, d *takt.Job) (control.PutRequest, error) {
+	switch {
+	case d.Metadata.Name != name:
+		return control.PutRequest{}, disagree("metadata.name")
+	case d.Metadata.Namespace != "" && d.Metadata.Namespace != namespace:
+		return control.PutRequest{}, disagree("metadata.namespace")
+	}
+	spec, err := toSpec(&d.Spec)
+	if err != nil {
+		return control.PutRequest{}, err
+	}
+	return control.PutRequest{Namespace: namespace, Name: name, Labels: d.Metadata.Labels, Spec: spec}, nil
+}
+
+func disagree(field string) error {
+	return job.Errorf(job.KindInvalid, "path_mismatch", "the document names another object than the path").WithField(field).
+		WithHint("write the same name in both")
+}
+
+func toSpec(d *takt.JobSpec) (job.Spec, error) {
+	s := job.Spec{Pool: d.Pool, Handler: d.Handler, Params: present(d.Params), Disabled: d.Enabled != nil && !*d.Enabled}
+	if d.Schedule != nil {
+		at, err := toScheduleSpec(d.Schedule)
+		if err != nil {
+			return s, err
+		}
+		s.Schedules = []job.Schedule{{ID: scheduleID, Spec: at}}
+	}
+	if d.Shards != nil {
+		s.Shards = d.Shards.Count
+	}
+	if r := d.Retry; r != nil {
+		s.Retry.MaxAttempts = r.MaxAttempts
+		if b := r.Backoff; b != nil {
+			s.Retry.Initial, s.Retry.Factor, s.Retry.Max, s.Retry.Jitter = b.Initial.Std(), b.Factor, b.Max.Std(), b.Jitter
+		}
+	}
+	if t := d.Timeout; t != nil {
+		s.Timeout = job.Timeout{Attempt: t.Attempt.Std(), Stall: t.Stall.Std(), Grace: t.Grace.Std()}
+	}
+	return s, nil
+}
+
+func toScheduleSpec(d *takt.ScheduleSpec) (schedule.Spec, error) {
+	s := schedule.Spec{Cron: d.Cron, TimeZone: d.TimeZone, Every: d.Every.Std()}
+	set := 0
+	for _, given := range []bool{d.Cron != "", d.Every != 0, d.At != nil} {
+		if given {
+			set++
+		}
+	}
+	if set != 1 {
+		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every and at").WithField("spec.schedule").
+			WithHint("keep one; leave schedule out for a job that runs on request only")
+	}
+	if d.At != nil {
+		s.At = job.InstantOf(*d.At).Time()
+	}
+	return s, nil
+}
+
+// present is v, or nil for an absent or null value.
+func present(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 || string(v) == "null" {
+		return nil
+	}
+	return v
+}
+
+// fromJob is the document of a job, with its status.
+func fromJob(r *store.JobRow) takt.Job {
+	d := &r.Definition
+	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job",
+		Metadata: takt.JobMetadata{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Revision: d.Revision,
+			CreatedAt: instant(d.CreatedAt), UpdatedAt: instant(d.UpdatedAt)},
+		Spec: fromSpec(&d.Spec), Status: &takt.JobStatus{}}
+	if !d.UID.IsZero() {
+		j.Metadata.UID = d.UID.String()
+	}
+	var next, last job.Instant
+	for _, c := range r.Cursors {
+		if c.Next != 0 && (next == 0 || c.Next < next) {
+			next = c.Next
+		}
+		last = max(last, c.Last)
+	}
+	j.Status.NextPlannedAt, j.Status.LastPlannedAt = instant(next), instant(last)
+	return j
+}
+
+func fromSpec(s *job.Spec) takt.JobSpec {
+	d := takt.JobSpec{Pool: s.Pool, Handler: s.Handler, Params: s.Params}
+	if i := slices.IndexFunc(s.Schedules, func(x job.Schedule) bool { return x.ID == scheduleID }); i >= 0 {
+		x := s.Schedules[i]
+		d.Schedule = &takt.ScheduleSpec{Cron: x.Cron, TimeZone: x.TimeZone, Every: takt.Duration(x.Every), At: instant(job.InstantOf(x.At))}
+	}
+	if s.Shards != 0 {
+		d.Shards = &takt.ShardsSpec{Count: s.Shards}
+	}
+	if r := s.Retry; r != (job.Retry{}) {
+		d.Retry = &takt.RetrySpec{MaxAttempts: r.MaxAttempts}
+		if r.MaxAttempts = 0; r != (job.Retry{}) {
+			d.Retry.Backoff = &takt.BackoffSpec{Initial: takt.Duration(r.Initial), Factor: r.Factor, Max: takt.Duration(r.Max), Jitter: r.Jitter}
+		}
+	}
+	if t := s.Timeout; t != (job.Timeout{}) {
+		d.Timeout = &takt.TimeoutSpec{Attempt: takt.Duration(t.Attempt), Stall: takt.Duration(t.Stall), Grace: takt.Duration(t.Grace)}
+	}
+	if s.Disabled {
+		d.Enabled = new(bool)
+	}
+	return d
+}
+
+// instant is i as documents show it; nil for "none".
+func instant(i job.Instant) *time.Time {
+	if i == 0 {
+		return nil
+	}
+	t := i.Time()
+	return &t
+}

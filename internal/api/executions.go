@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+type (
+	listExecutionsInput struct {
+		NamespacePath
+		Page
+		Job   string `query:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this job only."`
+		Pool  string `query:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this pool only."`
+		State string `query:"state" enum:"scheduled,queued,running,cancelling,succeeded,partially_succeeded,failed,timed_out,cancelled" doc:"In this state only."`
+	}
+	listShardsInput struct {
+		ExecutionPath
+		Page
+	}
+	askInput struct {
+		ExecutionPath
+		Body *takt.AskRequest
+	}
+)
+
+func (s *server) executions() {
+	const one = pathPeople + "/executions/{id}"
+	people, tags := intake{limit: s.limits.Body}, []string{"executions"}
+	register(s, huma.Operation{OperationID: "listExecutions", Method: http.MethodGet, Path: pathPeople + "/executions", Tags: tags,
+		Summary: "List executions, newest planned first"}, people, s.listExecutions)
+	register(s, huma.Operation{OperationID: "getExecution", Method: http.MethodGet, Path: one, Tags: tags,
+		Summary: "Read an execution, and why it waits"}, people, s.getExecution)
+	register(s, huma.Operation{OperationID: "listShards", Method: http.MethodGet, Path: one + "/shards", Tags: tags,
+		Summary: "List the shards of an execution by index"}, people, s.listShards)
+	register(s, huma.Operation{OperationID: "cancelExecution", Method: http.MethodPost, Path: one + "/cancel", Tags: tags,
+		Summary: "Ask that an execution stops"}, people, s.asking(s.control.Cancel))
+	register(s, huma.Operation{OperationID: "rerunExecution", Method: http.MethodPost, Path: one + "/rerun", Tags: tags,
+		Summary: "Ask that the shards that did not succeed run again"}, people, s.asking(s.control.Rerun))
+}
+
+func (s *server) listExecutions(ctx context.Context, in *listExecutionsInput) (*answer[takt.ExecutionList], error) {
+	rows, next, err := s.control.Executions(ctx, store.ExecutionFilter{Namespace: in.NS, Job: in.Job, Pool: in.Pool,
+		State: job.ExecutionState(in.State), Page: in.of()})
+	if err != nil {
+		return nil, err
+	}
+	list := takt.ExecutionList{Items: make([]takt.Execution, len(rows)), Next: next}
+	for i := range rows {
+		list.Items[i] = fromExecution(&rows[i])
+	}
+	return &answer[takt.ExecutionList]{list}, nil
+}
+
+func (s *server) getExecution(ctx context.Context, in *ExecutionPath) (*answer[takt.Execution], error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.control.Execution(ctx, in.NS, id)
+	if err != nil {
+		return nil, err
+	}
+	e := fromExecution(&v.Execution)
+	e.Waits, e.WaitsText = string(v.Waits), v.Waits.Text()
+	return &answer[takt.Execution]{e}, nil
+}
+
+func (s *server) listShards(ctx context.Context, in *listShardsInput) (*answer[takt.ShardList], error) {
+	id, err := in.id()
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := s.control.Shards(ctx, in.NS, id, in.of())
+	if err != nil {
+		return nil, err
+	}
+	list := takt.ShardList{Items: make([]takt.ShardStatus, len(rows)), Next: next}
+	for i := range rows {
+		list.Items[i] = fromShard(&rows[i])
+	}
+	return &answer[takt.ShardList]{list}, nil
+}
+
+// asking makes a handler of a cancel or a rerun.
+func (s *server) asking(use func(context.Context, control.AskRequest) (control.Effect, error)) func(context.Context, *askInput) (*answer[takt.Asked], error) {
+	return func(ctx context.Context, in *askInput) (*answer[takt.Asked], error) {
+		id, err := in.id()
+		if err != nil {
+			return nil, err
+		}
+		request := control.AskRequest{Namespace: in.NS, Execution: id}
+		if in.Body != nil {
+			request.Note = in.Body.Note
+		}
+		effect, err := use(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		return &answer[takt.Asked]{takt.Asked{Execution: id.String(), Effect: string(effect)}}, nil
+	}
+}

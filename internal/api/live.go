@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/taktsched/takt"
+)
+
+func (s *server) live() {
+	people, tags := intake{limit: s.limits.Body}, []string{"operation"}
+	register(s, huma.Operation{OperationID: "listWorkers", Method: http.MethodGet, Path: pathPeople + "/workers", Tags: tags,
+		Summary: "List live workers as their owner sees them"}, people, s.listWorkers)
+	register(s, huma.Operation{OperationID: "listPools", Method: http.MethodGet, Path: pathPeople + "/pools", Tags: tags,
+		Summary: "List pools that have workers or work"}, people, s.listPools)
+	register(s, huma.Operation{OperationID: "getStats", Method: http.MethodGet, Path: "/api/v1/stats", Tags: tags,
+		Summary: "What this server counts"}, people, s.getStats)
+}
+
+func (s *server) listWorkers(ctx context.Context, in *struct {
+	NamespacePath
+	Pool string `query:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this pool only."`
+}) (*answer[takt.WorkerList], error) {
+	views, err := s.control.Workers(ctx, in.NS, in.Pool)
+	if err != nil {
+		return nil, err
+	}
+	list := takt.WorkerList{Items: make([]takt.WorkerStatus, len(views))}
+	for i := range views {
+		list.Items[i] = fromSession(&views[i])
+	}
+	return &answer[takt.WorkerList]{list}, nil
+}
+
+func (s *server) listPools(ctx context.Context, in *NamespacePath) (*answer[takt.PoolList], error) {
+	views, err := s.control.Pools(ctx, in.NS)
+	if err != nil {
+		return nil, err
+	}
+	list := takt.PoolList{Items: make([]takt.PoolStatus, len(views))}
+	for i, v := range views {
+		list.Items[i] = takt.PoolStatus{Name: v.Pool, Workers: v.Workers, Slots: v.Slots, Busy: v.Busy, Queued: v.Queued}
+	}
+	return &answer[takt.PoolList]{list}, nil
+}
+
+func (s *server) getStats(context.Context, *struct{}) (*answer[takt.Stats], error) {
+	rows := s.owners.Stats()
+	st := takt.Stats{Version: s.version, UptimeMs: max(s.now().Sub(s.started).Milliseconds(), 0), Partitions: make([]takt.PartitionStats, len(rows))}
+	for i := range rows {
+		st.Partitions[i] = fromStats(&rows[i])
+	}
+	return &answer[takt.Stats]{st}, nil
+}

@@ -1,0 +1,69 @@
+package control
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// AskRequest is about one execution.
+type AskRequest struct {
+	Namespace string
+	Execution job.ExecutionID
+	Note      string // what the person says; ≤ MaxNote bytes
+}
+
+// Cancel asks that an execution ends: what waits is cancelled, what runs is told to stop. Cancelling
+// one that is being cancelled, or was, changes nothing. Errors: KindNotFound; KindConflict
+// "execution_ended".
+func (c *Control) Cancel(ctx context.Context, r AskRequest) (Effect, error) {
+	e, err := c.asked(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case e.State == job.ExecutionCancelled || e.State == job.ExecutionCancelling:
+		return Effective, nil
+	case e.State.Ended():
+		return "", job.Errorf(job.KindConflict, "execution_ended", "the execution has ended (%s)", e.State).WithField("path.id").
+			WithHint("there is nothing left to cancel")
+	}
+	return c.ask(ctx, engine.EntryCancel, r)
+}
+
+// Rerun asks that the shards of an ended execution that did not succeed run again. Errors:
+// KindNotFound; KindConflict "execution_live" or "nothing_to_rerun".
+func (c *Control) Rerun(ctx context.Context, r AskRequest) (Effect, error) {
+	e, err := c.asked(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case !e.State.Ended():
+		return "", job.Errorf(job.KindConflict, "execution_live", "the execution has not ended (%s)", e.State).WithField("path.id").
+			WithHint("wait for its end, or cancel it first")
+	case e.State == job.ExecutionSucceeded:
+		return "", job.Errorf(job.KindConflict, "nothing_to_rerun", "every shard has succeeded").WithField("path.id").
+			WithHint("trigger the job for a new execution")
+	}
+	return c.ask(ctx, engine.EntryRerun, r)
+}
+
+func (c *Control) asked(ctx context.Context, r AskRequest) (job.Execution, error) {
+	if len(r.Note) > MaxNote || !utf8.ValidString(r.Note) {
+		return job.Execution{}, job.Errorf(job.KindInvalid, "note_too_long", "the note is longer than %d bytes", MaxNote).WithField("note").
+			WithHint("keep it to a sentence")
+	}
+	return c.read.Execution(ctx, r.Namespace, r.Execution)
+}
+
+func (c *Control) ask(ctx context.Context, kind engine.EntryKind, r AskRequest) (Effect, error) {
+	w, err := c.write.Ask(ctx, store.Ask{Kind: kind, Namespace: r.Namespace, Execution: r.Execution, Note: r.Note, At: c.instant()})
+	if err != nil {
+		return "", err
+	}
+	return c.effect(ctx, w), nil
+}

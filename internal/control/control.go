@@ -1,0 +1,97 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// Limits of what people may send.
+const (
+	MaxParams     = 256 << 10 // bytes of a job's params and of a request's, laid over each other too
+	MaxRequestKey = 128       // visible ASCII characters
+	MaxNote       = 1 << 10   // bytes of what a person says about a cancel or rerun
+	MaxLabels     = 32
+	MaxLabelValue = 256 // bytes
+)
+
+// Effect tells whether a write is in force.
+type Effect string
+
+// The effects.
+const (
+	Effective Effect = "effective" // the owner has taken it in
+	Pending   Effect = "pending"   // it is stored and will be taken in; the owner was not that fast
+)
+
+// Config is what a Control is built with.
+type Config struct {
+	Control store.Control
+	Reader  store.Reader
+	Owners  partition.Owners
+	Now     func() time.Time // the node's wall clock
+	Random  io.Reader        // for ids; nil: crypto/rand
+	// EffectWait is how long a write waits for its owner; 0: 1 s.
+	EffectWait time.Duration
+	// LiveWait bounds the look into an owner's memory; 0: 2 s.
+	LiveWait time.Duration
+}
+
+// Control carries out what people ask for. It is safe for concurrent use.
+type Control struct {
+	write      store.Control
+	read       store.Reader
+	owners     partition.Owners
+	now        func() time.Time
+	random     io.Reader
+	effectWait time.Duration
+	liveWait   time.Duration
+}
+
+// New makes a Control. A missing part is a wiring mistake and panics.
+func New(c Config) *Control {
+	if c.Control == nil || c.Reader == nil || c.Owners == nil || c.Now == nil {
+		panic("control: Control, Reader, Owners and Now are required")
+	}
+	if c.Random == nil {
+		c.Random = rand.Reader
+	}
+	if c.EffectWait == 0 {
+		c.EffectWait = time.Second
+	}
+	if c.LiveWait == 0 {
+		c.LiveWait = 2 * time.Second
+	}
+	return &Control{write: c.Control, read: c.Reader, owners: c.Owners, now: c.Now, random: c.Random,
+		effectWait: c.EffectWait, liveWait: c.LiveWait}
+}
+
+// effect wakes the owner and waits until it has consumed the entry, at most EffectWait. It is called
+// after the write has committed, so an ended ctx makes it "pending", never an error.
+func (c *Control) effect(ctx context.Context, w store.Written) Effect {
+	if w.Entry == 0 {
+		return Effective
+	}
+	c.owners.Wake(w.Partition)
+	ctx, cancel := context.WithTimeout(ctx, c.effectWait)
+	defer cancel()
+	if c.owners.AwaitEntry(ctx, w.Partition, w.Entry) {
+		return Effective
+	}
+	return Pending
+}
+
+func (c *Control) instant() job.Instant { return job.InstantOf(c.now()) }
+
+func (c *Control) draw(b []byte) error {
+	if _, err := io.ReadFull(c.random, b); err != nil {
+		return job.Errorf(job.KindInternal, "no_random_bits", "no id could be drawn").WithCause(fmt.Errorf("read random bits: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package control
+
+import (
+	"context"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// PutRequest creates or changes a job.
+type PutRequest struct {
+	Namespace  string
+	Name       string
+	Labels     map[string]string
+	Spec       job.Spec
+	IfRevision int64 // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
+}
+
+// Put is the answer to a PutRequest.
+type Put struct {
+	Row     store.JobRow // as written, with the cursors known after the wait
+	Created bool         // this call made the job
+	Effect  Effect
+}
+
+// PutJob writes a new revision of a job, or none when nothing differs. Errors: KindInvalid with the
+// field, KindConflict ("revision_changed", "pool_move"), and the store's.
+func (c *Control) PutJob(ctx context.Context, r PutRequest) (Put, error) {
+	if err := checkPut(&r); err != nil {
+		return Put{}, err
+	}
+	def := job.Definition{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Spec: r.Spec}
+	if err := c.draw(def.UID[:]); err != nil {
+		return Put{}, err
+	}
+	written, receipt, err := c.write.PutJob(ctx, store.PutJob{
+		Definition: def,
+		IfRevision: r.IfRevision,
+		Partition:  partition.Of(r.Namespace, r.Spec.Pool, c.owners.Count()),
+		At:         c.instant(),
+	})
+	if err != nil {
+		return Put{}, err
+	}
+	put := Put{Created: written.Revision == 1 && receipt.Entry != 0, Effect: c.effect(ctx, receipt)}
+	put.Row = store.JobRow{Definition: written}
+	// The write stands: a failing look at the cursors only leaves the status out.
+	if row, err := c.read.Job(ctx, r.Namespace, r.Name); err == nil && row.Definition.UID == written.UID {
+		put.Row.Cursors = row.Cursors
+	}
+	if receipt.Entry == 0 && !planned(put.Row) {
+		put.Effect = Pending // an earlier, equal write still waits for its owner
+	}
+	return put, nil
+}
+
+// planned tells whether the owner has computed the cursors of the row's revision.
+func planned(row store.JobRow) bool {
+	if row.Definition.Spec.Disabled {
+		return true
+	}
+	for _, s := range row.Definition.Spec.Schedules {
+		known := false
+		for _, cur := range row.Cursors {
+			known = known || cur.Schedule == s.ID && cur.Revision == row.Definition.Revision
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	namePattern  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+	labelPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$`)
+)
+
+func checkPut(r *PutRequest) error {
+	if !namePattern.MatchString(r.Namespace) {
+		return badName("metadata.namespace")
+	}
+	if !namePattern.MatchString(r.Name) {
+		return badName("metadata.name")
+	}
+	if len(r.Labels) > MaxLabels {
+		return job.Errorf(job.KindInvalid, "too_many_labels", "a job has at most %d labels", MaxLabels).WithField("metadata.labels")
+	}
+	for k, v := range r.Labels {
+		if !labelPattern.MatchString(k) {
+			return job.Errorf(job.KindInvalid, "bad_label", "a label's name is no name").WithField("metadata.labels").
+				WithHint("names are 1 to 63 letters, digits, '.', '_', '/' and '-', with a letter or digit at both ends")
+		}
+		if len(v) > MaxLabelValue || !utf8.ValidString(v) {
+			return job.Errorf(job.KindInvalid, "bad_label", "the label's value is longer than %d bytes", MaxLabelValue).
+				WithField("metadata.labels." + k)
+		}
+	}
+	if len(r.Spec.Params) > MaxParams {
+		return paramsTooLarge("spec.params", len(r.Spec.Params))
+	}
+	if v, ok := any(&r.Spec).(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return nil
+}
+
+func badName(field string) error {
+	return job.Errorf(job.KindInvalid, "bad_name", "this is no name").WithField(field).
+		WithHint("names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends")
+}
+
+func paramsTooLarge(field string, size int) error {
+	return job.Errorf(job.KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", size, MaxParams).
+		WithField(field).WithHint("keep large inputs in your own storage and pass a reference")
+}

@@ -1,0 +1,150 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// TriggerRequest asks for an execution of a job now.
+type TriggerRequest struct {
+	Namespace string
+	Job       string
+	Params    json.RawMessage // laid over the job's own; nil or null: nothing
+	Key       string          // idempotency key, ≤ MaxRequestKey visible ASCII characters; "": none
+}
+
+// Triggered is the answer to a TriggerRequest.
+type Triggered struct {
+	Execution job.ExecutionID
+	Repeated  bool // the key was known: Execution is the one it made
+	Effect    Effect
+}
+
+// Trigger asks for one execution. The same key with the same params leads to the same execution for 24
+// hours. Errors: KindNotFound, KindInvalid, KindTooLarge, KindConflict "idempotency_key_reused" (same
+// key, other params), and the store's; after KindUnknown or KindUnavailable, ask again with the key.
+func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, error) {
+	if err := checkKey(r.Key); err != nil {
+		return Triggered{}, err
+	}
+	if isNull(r.Params) {
+		r.Params = nil
+	}
+	params, hash, err := c.overlay(ctx, r)
+	if err != nil {
+		return Triggered{}, err
+	}
+	var random [10]byte
+	if err := c.draw(random[:]); err != nil {
+		return Triggered{}, err
+	}
+	at, n := c.instant(), c.owners.Count()
+	t, err := c.write.Trigger(ctx, store.Trigger{
+		Namespace: r.Namespace,
+		Job:       r.Job,
+		Execution: job.RequestedID(at, random),
+		Request:   engine.Request{At: at, Key: r.Key, Params: params},
+		Key:       store.RequestKey{Namespace: r.Namespace, Operation: "trigger/" + r.Job, Key: r.Key, Hash: hash},
+	}, func(d job.Definition) int { return partition.Of(d.Namespace, d.Spec.Pool, n) })
+	if err != nil {
+		return Triggered{}, err
+	}
+	if t.Repeated {
+		return Triggered{Execution: t.Execution, Repeated: true, Effect: c.effectOf(ctx, r.Namespace, t.Execution)}, nil
+	}
+	return Triggered{Execution: t.Execution, Effect: c.effect(ctx, t.Written)}, nil
+}
+
+// effectOf tells of an execution that was asked for before whether its owner has taken it in.
+func (c *Control) effectOf(ctx context.Context, namespace string, id job.ExecutionID) Effect {
+	e, err := c.read.Execution(ctx, namespace, id)
+	if err != nil || e.State == job.ExecutionScheduled {
+		return Pending
+	}
+	return Effective
+}
+
+// overlay gives the params that the execution starts with (nil: those of the job's newest revision)
+// and the hash of what was asked for. The hash leaves the job's own params out: an edit between two
+// tries of one request does not make it another request.
+func (c *Control) overlay(ctx context.Context, r TriggerRequest) (json.RawMessage, string, error) {
+	sum := sha256.Sum256(canonical(r.Params))
+	hash := hex.EncodeToString(sum[:])
+	if r.Params == nil {
+		return nil, hash, nil
+	}
+	if len(r.Params) > MaxParams {
+		return nil, "", paramsTooLarge("params", len(r.Params))
+	}
+	row, err := c.read.Job(ctx, r.Namespace, r.Job)
+	if err != nil {
+		return nil, "", err
+	}
+	params, err := Overlay(row.Definition.Spec.Params, r.Params)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(params) > MaxParams {
+		return nil, "", paramsTooLarge("params", len(params))
+	}
+	return params, hash, nil
+}
+
+// Overlay lays over on base: when both are objects, key by key (not deeper), else over replaces base.
+func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
+	if over == nil {
+		return base, nil
+	}
+	var b, o map[string]json.RawMessage
+	if json.Unmarshal(over, &o) != nil || o == nil || json.Unmarshal(base, &b) != nil || b == nil {
+		return over, nil // not two objects
+	}
+	maps.Copy(b, o)
+	merged, err := json.Marshal(b)
+	if err != nil {
+		return nil, job.Errorf(job.KindInvalid, "malformed_json", "params are no JSON").WithField("params").WithCause(err)
+	}
+	return merged, nil
+}
+
+// canonical is v without insignificant space and with its keys in order, so that a client that prints
+// the same request differently is understood; v itself when it is no JSON.
+func canonical(v json.RawMessage) []byte {
+	if v == nil {
+		return nil
+	}
+	var x any
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.UseNumber()
+	if d.Decode(&x) != nil {
+		return v
+	}
+	out, err := json.Marshal(x)
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+func isNull(v json.RawMessage) bool { return string(bytes.TrimSpace(v)) == "null" }
+
+func checkKey(key string) error {
+	bad := len(key) > MaxRequestKey
+	for i := range len(key) {
+		bad = bad || key[i] < '!' || key[i] > '~'
+	}
+	if !bad {
+		return nil
+	}
+	return job.Errorf(job.KindInvalid, "bad_idempotency_key", "this is no idempotency key").WithField("header.Idempotency-Key").
+		WithHint("a key is 1 to %d visible ASCII characters without space; take the business key of the request", MaxRequestKey)
+}
