@@ -30,7 +30,20 @@ type chaos struct {
 	rule     func(n int, b *engine.Batch) commitFault
 	n        int
 	mute     bool // nothing of the keeper's reaches the database
+	dead     bool // the process of this store's server was killed: nothing reaches the database
 	underway []func() error
+}
+
+func (c *chaos) die() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = true
+}
+
+func (c *chaos) isDead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dead
 }
 
 func (c *chaos) setRule(rule func(n int, b *engine.Batch) commitFault) {
@@ -49,7 +62,9 @@ func (c *chaos) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 	c.mu.Lock()
 	c.n++
 	var fault commitFault
-	if c.rule != nil {
+	if c.dead {
+		fault = commitLost
+	} else if c.rule != nil {
 		fault = c.rule(c.n, b)
 	}
 	c.mu.Unlock()
@@ -146,6 +161,13 @@ func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 		return store.PartitionRow{}, err
 	}
 	return c.Store.AcquirePartition(ctx, seen, owner, clock)
+}
+
+func (c *chaos) ReleasePartition(ctx context.Context, f store.Fence) error {
+	if c.isDead() {
+		return job.Errorf(job.KindUnavailable, "chaos", "the process is dead")
+	}
+	return c.Store.ReleasePartition(ctx, f)
 }
 
 func (c *chaos) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {

@@ -24,9 +24,9 @@ func fact(seq int64, ms int, f engine.Fact) drill.Event {
 	return drill.Event{Seq: seq, At: origin.Add(time.Duration(ms) * time.Millisecond), Trace: trace, Fact: f}
 }
 
-// sound is a history without a fault: one shard, granted to a as token 11, renewed once, lost at 6 s,
+// goodHistory is a history without a fault: one shard, granted to a as token 11, renewed once, lost at 6 s,
 // granted to b as token 12, done.
-func sound() *drill.History {
+func goodHistory() *drill.History {
 	state := func(from, to string) engine.Fact { return engine.Fact{Kind: engine.FactShardState, From: from, To: to} }
 	whole := func(from, to string) engine.Fact {
 		return engine.Fact{Kind: engine.FactExecutionState, From: from, To: to}
@@ -76,7 +76,7 @@ func drop(h *drill.History, kind engine.FactKind) {
 	h.Events = slices.DeleteFunc(h.Events, func(e drill.Event) bool { return e.Kind == kind })
 }
 
-const whileRunning, afterLoss, afterGrant, atEnd = 8, 11, 13, 17 // positions in sound
+const whileRunning, afterLoss, afterGrant, atEnd = 8, 11, 13, 17 // positions in goodHistory
 
 var faults = []struct {
 	invariant, name string
@@ -163,13 +163,13 @@ var faults = []struct {
 
 // TestCheckerCatches shows each check a history that breaks it: a check that cannot fail proves nothing.
 func TestCheckerCatches(t *testing.T) {
-	if v := drill.Check(sound()); len(v) > 0 {
+	if v := drill.Check(goodHistory()); len(v) > 0 {
 		t.Fatalf("the sound history is refused: %v", v)
 	}
 	caught := map[string]bool{}
 	for _, f := range faults {
 		t.Run(f.invariant+" "+f.name, func(t *testing.T) {
-			h := sound()
+			h := goodHistory()
 			f.do(h)
 			v := drill.Check(h)
 			if !slices.ContainsFunc(v, func(v drill.Violation) bool { return v.Invariant == f.invariant }) {
@@ -186,7 +186,7 @@ func TestCheckerCatches(t *testing.T) {
 }
 
 func TestRerunIsTheWayOutOfAnEnd(t *testing.T) {
-	h := sound()
+	h := goodHistory()
 	h.Events[15].To, h.Events[16].To = "failed", "failed"
 	put(h, atEnd, fact(8, 8000, engine.Fact{Kind: engine.FactRerun}))
 	put(h, atEnd+1, fact(8, 8000, engine.Fact{Kind: engine.FactExecutionState, From: "failed", To: "queued"}))
@@ -197,7 +197,7 @@ func TestRerunIsTheWayOutOfAnEnd(t *testing.T) {
 }
 
 func TestTakeoverMayWaitForANewOwner(t *testing.T) {
-	h := sound()
+	h := goodHistory()
 	h.Events[9].At += 1500 // 7.5 s: TTL + P after the owner came at 3.5 s
 	for i := 10; i < len(h.Events); i++ {
 		h.Events[i].At += 1500

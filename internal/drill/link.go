@@ -67,6 +67,7 @@ type Link struct {
 	mu    sync.Mutex
 	rule  func(Call) Verdict
 	cut   bool
+	ever  bool // it was cut once
 	count map[string]int
 }
 
@@ -97,7 +98,14 @@ func (l *Link) Close() {
 func (l *Link) setCut(cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = cut
+	l.cut, l.ever = cut, l.ever || cut
+}
+
+// WasCut tells whether the link was ever cut.
+func (l *Link) WasCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ever
 }
 
 func (l *Link) isCut() bool {

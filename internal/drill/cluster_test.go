@@ -1,0 +1,310 @@
+package drill_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	takt "github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/drill"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store"
+	"github.com/taktsched/takt/internal/store/sqlite"
+)
+
+// cluster is a real server on a real SQLite file, real SDK workers and a real client, on an in-memory
+// network in one bubble. It must be made and closed inside the bubble.
+type cluster struct {
+	t     *testing.T
+	seed  uint64
+	dir   string
+	lease partition.Lease
+	wall  func() time.Time        // nil: the bubble's
+	tune  func(*partition.Config) // nil: nothing
+
+	net    *drill.Network
+	tape   *drill.Tape
+	people *takt.Client
+	front  *drill.Link // of the client
+	lives  int
+	server *life
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	traces  []drill.Event
+	seen    map[[2]int64]time.Time
+	workers map[string]*member
+	joined  int
+	doors   []*http.Transport
+}
+
+// life is one life of the server.
+type life struct {
+	app  *app.App
+	st   *chaos
+	door *drill.Listener
+	stop context.CancelFunc
+	done chan error
+}
+
+func newCluster(t *testing.T, seed uint64, lease partition.Lease) *cluster {
+	c := &cluster{t: t, seed: seed, dir: t.TempDir(), lease: lease.Filled(), net: drill.NewNetwork(), tape: &drill.Tape{},
+		seen: map[[2]int64]time.Time{}, workers: map[string]*member{}}
+	c.front = drill.NewLink("people", seed, c.transport(), c.tape)
+	var err error
+	c.people, err = takt.NewClient(takt.ClientConfig{Server: "http://server", HTTPClient: &http.Client{Transport: c.front},
+		RetryFor: 2 * time.Minute, Jitter: c.jitter("people")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *cluster) transport() *http.Transport {
+	d := &http.Transport{DialContext: func(ctx context.Context, _, to string) (net.Conn, error) { return c.net.Dial(ctx, to) }}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.doors = append(c.doors, d)
+	return d
+}
+
+// jitter draws by who asks, from where in the code, and when: so that the draw does not depend on the
+// order in which goroutines run.
+func (c *cluster) jitter(who string) func(time.Duration) time.Duration {
+	return func(upTo time.Duration) time.Duration {
+		if upTo <= 0 {
+			return 0
+		}
+		var pcs [4]uintptr
+		at := ""
+		frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+		for {
+			f, more := frames.Next()
+			at += f.Function + strconv.Itoa(f.Line)
+			if !more {
+				break
+			}
+		}
+		return time.Duration(drill.Draw(c.seed, who, at, strconv.FormatInt(time.Now().UnixNano(), 10)) % uint64(upTo))
+	}
+}
+
+// dice is a reader of bytes drawn from the seed and the instant.
+type dice struct {
+	mu   sync.Mutex
+	seed uint64
+	n    uint64
+}
+
+func (d *dice) Read(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := 0; i < len(p); i += 8 {
+		d.n++
+		var b [8]byte
+		binary.BigEndian.PutUint64(b[:], drill.Draw(d.seed, "dice", strconv.FormatUint(d.n, 10)))
+		copy(p[i:], b[:])
+	}
+	return len(p), nil
+}
+
+var _ io.Reader = (*dice)(nil)
+
+// start begins a life of the server on the cluster's directory.
+func (c *cluster) start() {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	c.lives++
+	file, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(c.dir, "takt.db"), NoSync: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	door, err := c.net.Listen("server")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	l := &life{st: &chaos{Store: file}, door: door, stop: stop, done: make(chan error, 1)}
+	jitter := c.jitter("server")
+	l.app, err = app.New(ctx, app.Config{
+		DataDir: c.dir, Lease: c.lease, Wall: c.wall, Listener: door, Store: l.st, Server: "s",
+		Incarnation: fmt.Sprintf("life-%d", c.lives), Random: &dice{seed: c.seed + uint64(c.lives)<<32},
+		Tune: func(p *partition.Config) {
+			p.Seed, p.Observe = c.seed, c.observe
+			p.Jitter = func() time.Duration { return jitter(20 * time.Microsecond) }
+			if c.tune != nil {
+				c.tune(p)
+			}
+		},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.server = l
+	c.wg.Go(func() {
+		err := l.app.Run(ctx)
+		l.door.Drop()
+		if errors.Is(err, partition.ErrCrashed) {
+			err = nil
+		}
+		l.done <- errors.Join(err, file.Close())
+	})
+}
+
+// end waits for the end of the server's life; abrupt ends break its connections first and let nothing
+// more be written, as the death of the process does.
+func (c *cluster) end(abrupt bool) {
+	c.t.Helper()
+	l := c.server
+	if abrupt {
+		l.st.die()
+		l.door.Drop()
+	}
+	l.stop()
+	c.await(l)
+}
+
+func (c *cluster) await(l *life) {
+	c.t.Helper()
+	if err := <-l.done; err != nil && !l.st.isDead() {
+		c.t.Errorf("the server ended with %v", err)
+	}
+	c.server = nil
+}
+
+func (c *cluster) observe(o partition.Observation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(o.Facts) > 0 {
+		c.seen[[2]int64{int64(o.Partition), o.Seq}] = time.Now()
+	}
+	for _, f := range o.Trace {
+		c.traces = append(c.traces, drill.Event{Partition: o.Partition, Seq: o.Seq, Epoch: o.Epoch, At: o.Now.Wall, When: time.Now(),
+			Trace: true, After: len(o.Facts) == 0, Fact: f})
+	}
+}
+
+// put stores a job.
+func (c *cluster) put(name string, spec takt.JobSpec) {
+	c.t.Helper()
+	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: name}, Spec: spec}
+	if _, err := c.people.PutJob(c.t.Context(), j, takt.PutOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// trigger asks for an execution and returns its id.
+func (c *cluster) trigger(name, key string) (string, error) {
+	r, err := c.people.Trigger(c.t.Context(), name, takt.TriggerOptions{IdempotencyKey: key})
+	return r.Execution, err
+}
+
+// close ends everything that is left and returns the history.
+func (c *cluster) close() *drill.History {
+	c.t.Helper()
+	for _, m := range c.members() {
+		m.leave()
+	}
+	if c.server != nil {
+		c.end(false)
+	}
+	c.front.Close()
+	for _, d := range c.doors {
+		d.CloseIdleConnections()
+	}
+	c.wg.Wait()
+	h := &drill.History{Wire: c.tape.Wire(), Effects: c.tape.Effects(), End: time.Now(),
+		TTL: c.lease.TTL, Margin: c.lease.Margin, OwnerTTL: c.lease.OwnerTTL, Slack: 3 * time.Second}
+	c.read(h)
+	return h
+}
+
+// read adds what the database holds.
+func (c *cluster) read(h *drill.History) {
+	c.t.Helper()
+	ctx := context.Background()
+	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(c.dir, "takt.db"), NoSync: true})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() {
+		if err := st.Close(); err != nil {
+			c.t.Error(err)
+		}
+	}()
+	rows, err := st.Journal(ctx, 0, 0, 1<<30)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i, r := range rows {
+		if r.Seq != int64(i)+1 {
+			c.t.Errorf("the journal has a gap: seq %d in place %d", r.Seq, i+1)
+		}
+	}
+	journal, err := drill.ReadJournal(rows)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	drill.Seen(journal, c.seen)
+	h.Events = drill.Merge(journal, c.traces)
+	h.Executions = allExecutions(c.t, st)
+}
+
+func allExecutions(t *testing.T, st store.Reader) []job.Execution {
+	t.Helper()
+	var all []job.Execution
+	for after := ""; ; {
+		rows, next, err := st.Executions(context.Background(), store.ExecutionFilter{Namespace: "default", Page: store.Page{After: after, Limit: 500}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rows...)
+		if next == "" {
+			return all
+		}
+		after = next
+	}
+}
+
+// settled waits until every execution has ended.
+func (c *cluster) settled(limit time.Duration) {
+	c.t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(time.Second) {
+		open := ""
+		for _, x := range allExecutions(c.t, c.server.st) {
+			if !x.State.Ended() {
+				open += fmt.Sprintf(" %s %s (%s)", x.Job, x.ID, x.State)
+			}
+		}
+		if open == "" {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Errorf("not ended after %s:%s", limit, open)
+			return
+		}
+	}
+}
+
+// sound fails the test for every violation.
+func sound(t *testing.T, h *drill.History) {
+	t.Helper()
+	for i, v := range drill.Check(h) {
+		if i == 20 {
+			t.Error("… and more")
+			return
+		}
+		t.Error(v)
+	}
+}

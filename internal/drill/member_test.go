@@ -1,0 +1,162 @@
+package drill_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	takt "github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/drill"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// member is an SDK worker of a cluster.
+type member struct {
+	c    *cluster
+	name string
+	link *drill.Link
+	stop context.CancelFunc
+	done chan struct{}
+	dead atomic.Bool // its process was killed: nothing it does leaves a trace any more
+}
+
+// work is the parameters of the test handler: steps of a length, a checkpoint after each n-th one, and
+// how often in a thousand attempts it fails at a step.
+type work struct {
+	Steps      int  `json:"steps"`
+	StepMs     int  `json:"stepMs"`
+	Checkpoint int  `json:"checkpoint"` // 0: none
+	FailIn1000 int  `json:"failIn1000"`
+	Deaf       bool `json:"deaf"` // does not watch its context while it works
+}
+
+// join starts a worker.
+func (c *cluster) join(name string, slots int) *member {
+	c.t.Helper()
+	c.joined++
+	m := &member{c: c, name: name, done: make(chan struct{})}
+	m.link = drill.NewLink(name, c.seed, c.transport(), c.tape)
+	w, err := takt.NewWorker(takt.WorkerConfig{Server: "http://server", Pool: "p", Name: name, Slots: slots, Grace: 5 * time.Second,
+		HTTPClient: &http.Client{Transport: m.link}, Logger: slog.New(slog.DiscardHandler), Jitter: c.jitter(name),
+		Incarnation: fmt.Sprintf("%s-%d", name, c.joined)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	w.Handle("work", m.work)
+	var ctx context.Context
+	ctx, m.stop = context.WithCancel(context.Background())
+	c.mu.Lock()
+	c.workers[name] = m
+	c.mu.Unlock()
+	c.wg.Go(func() {
+		defer close(m.done)
+		if err := w.Run(ctx); err != nil && !m.dead.Load() && !m.link.WasCut() {
+			c.t.Errorf("worker %s ended with %v", name, err)
+		}
+	})
+	return m
+}
+
+func (c *cluster) members() []*member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []*member
+	for _, m := range c.workers {
+		all = append(all, m)
+	}
+	return all
+}
+
+// kill ends the worker as kill -9 does: its connections break, and nothing it still does counts.
+func (m *member) kill() {
+	m.dead.Store(true)
+	m.link.Close()
+	m.stop()
+	m.c.forget(m)
+}
+
+// leave stops the worker gracefully and waits for it.
+func (m *member) leave() {
+	m.stop()
+	<-m.done
+	m.link.Close()
+	m.c.forget(m)
+}
+
+func (c *cluster) forget(m *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.workers[m.name] == m {
+		delete(c.workers, m.name)
+	}
+}
+
+var errUnlucky = errors.New("the dice say no")
+
+// work is the handler: it asks its task before every step, saves checkpoints, and makes one effect at
+// the end, under the shard's key.
+func (m *member) work(ctx context.Context, t *takt.Task) error {
+	var p work
+	if err := t.BindParams(&p); err != nil {
+		return err
+	}
+	step := 0
+	if _, err := t.LastCheckpoint(&step); err != nil {
+		return err
+	}
+	draw := drill.Draw(m.c.seed, "handler", t.Key(), strconv.Itoa(t.Attempt()))
+	failAt := -1
+	if p.FailIn1000 > 0 && draw%1000 < uint64(p.FailIn1000) {
+		failAt = step + int(draw/1000)%max(p.Steps-step, 1)
+	}
+	for ; step < p.Steps; step++ {
+		if step == failAt {
+			return errUnlucky
+		}
+		if err := m.pace(ctx, time.Duration(p.StepMs)*time.Millisecond+m.crumbs(t, step), p.Deaf); err != nil {
+			return err
+		}
+		if err := t.Progress(int64(step+1), int64(p.Steps), ""); err != nil {
+			return err
+		}
+		if p.Checkpoint > 0 && (step+1)%p.Checkpoint == 0 {
+			if err := t.Checkpoint(ctx, step+1); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.Progress(int64(p.Steps), int64(p.Steps), "effect"); err != nil {
+		return err
+	}
+	if m.dead.Load() {
+		return errUnlucky
+	}
+	m.c.tape.Effect(drill.Effect{At: time.Now(), Worker: m.name, Execution: t.Execution(), Shard: t.Shard(), Token: job.Token(t.Token()),
+		Attempt: t.Attempt(), Key: t.Key()})
+	return nil
+}
+
+// crumbs are some nanoseconds that keep handlers from waking at one instant.
+func (m *member) crumbs(t *takt.Task, step int) time.Duration {
+	return time.Duration(drill.Draw(m.c.seed, "crumbs", t.Key(), strconv.Itoa(t.Attempt()), strconv.Itoa(step)) % 10_000)
+}
+
+func (m *member) pace(ctx context.Context, d time.Duration, deaf bool) error {
+	if deaf {
+		time.Sleep(d)
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
