@@ -74,6 +74,9 @@ type ending struct {
 // takeFence is the first statement: its row lock and its condition are R2.
 func (c *commit) takeFence() error {
 	f, b := c.fence, c.batch
+	if f.Owner == "" && !c.skip.fence { // a released partition has no owner, which is nobody's name
+		return fenced("fence", "commit %d of partition %d by nobody", b.Seq, f.Partition)
+	}
 	n, err := c.exec(qFence, b.Seq, int64(b.LastToken), int64(f.Partition), f.Owner, int64(f.Epoch))
 	if err != nil {
 		return err

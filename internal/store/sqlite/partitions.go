@@ -21,7 +21,7 @@ var (
 	qAcquire = statement(`UPDATE partitions SET owner = ?1, epoch = max(epoch + 1, last_token + 1, ?2)
 		WHERE id = ?3 AND owner = ?4 AND epoch = ?5 AND (SELECT beat FROM partition_beats WHERE id = ?3) = ?6`)
 	qRenew = statement(`UPDATE partition_beats SET beat = beat + 1
-		WHERE id = ?1 AND EXISTS (SELECT 1 FROM partitions WHERE id = ?1 AND owner = ?2 AND epoch = ?3) RETURNING beat`)
+		WHERE id = ?1 AND EXISTS (SELECT 1 FROM partitions WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3) RETURNING beat`)
 	qRelease = statement(`UPDATE partitions SET owner = '' WHERE id = ? AND owner = ? AND epoch = ?`)
 )
 

@@ -1,0 +1,3 @@
+package storetest
+
+var partitionCases, commitCases, engineCases, controlCases, readerCases []examCase

@@ -1,0 +1,257 @@
+package storetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// twin is the contract in maps: no index, no cleverness, every list is a walk over everything. It
+// implements store.Store, so that one operation can be put to it and to an adapter.
+type twin struct {
+	parts     []store.PartitionRow
+	jobs      map[jobName]twinJob
+	keys      map[store.RequestKey]twinKey // Hash is left empty in the key
+	inbox     []twinEntry                  // by id
+	lastEntry int64
+	cursors   map[cursorKey]twinCursor
+	sessions  map[job.SessionID]job.Session
+	live      map[job.ExecutionID]job.Execution
+	history   map[job.ExecutionID]job.Execution
+	shards    map[shardKey]job.Shard // of live and ended executions alike
+	decisions []job.Decision
+	journal   []store.JournalRow
+}
+
+type (
+	jobName struct{ namespace, name string }
+	twinJob struct {
+		partition int
+		revisions []job.Definition
+	}
+	twinKey struct {
+		hash string
+		id   job.ExecutionID
+		at   job.Instant
+	}
+	twinEntry struct {
+		partition int
+		namespace string
+		engine.Entry
+	}
+	cursorKey struct {
+		job      job.UID
+		schedule string
+	}
+	twinCursor struct {
+		partition int
+		job.Cursor
+	}
+	shardKey struct {
+		execution job.ExecutionID
+		index     int
+	}
+)
+
+var _ store.Store = (*twin)(nil)
+
+func newTwin(partitions int) *twin {
+	w := &twin{
+		jobs: map[jobName]twinJob{}, keys: map[store.RequestKey]twinKey{}, cursors: map[cursorKey]twinCursor{},
+		sessions: map[job.SessionID]job.Session{}, live: map[job.ExecutionID]job.Execution{},
+		history: map[job.ExecutionID]job.Execution{}, shards: map[shardKey]job.Shard{},
+	}
+	for p := range partitions {
+		w.parts = append(w.parts, store.PartitionRow{Fence: store.Fence{Partition: p}})
+	}
+	return w
+}
+
+// copied is a state that changes can be tried on.
+func (w *twin) copied() *twin {
+	return &twin{
+		parts: slices.Clone(w.parts), jobs: maps.Clone(w.jobs), keys: maps.Clone(w.keys), inbox: slices.Clone(w.inbox),
+		lastEntry: w.lastEntry, cursors: maps.Clone(w.cursors), sessions: maps.Clone(w.sessions), live: maps.Clone(w.live),
+		history: maps.Clone(w.history), shards: maps.Clone(w.shards), decisions: slices.Clone(w.decisions), journal: slices.Clone(w.journal),
+	}
+}
+
+func (w *twin) Ping(context.Context) error { return nil }
+func (w *twin) Close() error               { return nil }
+
+func refuse(kind job.Kind, code string) error { return job.Errorf(kind, code, "the twin refuses") }
+
+// newest first or last, by a key.
+func ordered[K comparable, V any](m map[K]V, compare func(a, b V) int) []V {
+	return slices.SortedFunc(maps.Values(m), compare)
+}
+
+func byID(a, b job.Execution) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+
+func (w *twin) PartitionRows(context.Context) ([]store.PartitionRow, error) {
+	return slices.Clone(w.parts), nil
+}
+
+func (w *twin) AcquirePartition(_ context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+	p := &w.parts[seen.Partition]
+	if p.Owner != seen.Owner || p.Epoch != seen.Epoch || p.Beat != seen.Beat {
+		return store.PartitionRow{}, refuse(job.KindFenced, "fence")
+	}
+	p.Owner = owner
+	p.Epoch = max(p.Epoch+1, job.Epoch(p.LastToken)+1, job.Epoch(clock))
+	return *p, nil
+}
+
+func (w *twin) owned(f store.Fence) *store.PartitionRow {
+	p := &w.parts[f.Partition]
+	if f.Owner == "" || p.Owner != f.Owner || p.Epoch != f.Epoch {
+		return nil
+	}
+	return p
+}
+
+func (w *twin) RenewPartition(_ context.Context, f store.Fence) (int64, error) {
+	p := w.owned(f)
+	if p == nil {
+		return 0, refuse(job.KindFenced, "fence")
+	}
+	p.Beat++
+	return p.Beat, nil
+}
+
+func (w *twin) ReleasePartition(_ context.Context, f store.Fence) error {
+	if p := w.owned(f); p != nil {
+		p.Owner = ""
+	}
+	return nil
+}
+
+// Commit tries the batch on a copy and keeps that when nothing objects.
+func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
+	if err := store.CheckBatch(b); err != nil {
+		return err
+	}
+	try := w.copied()
+	if err := try.apply(f, b); err != nil {
+		return err
+	}
+	*w = *try
+	return nil
+}
+
+func (w *twin) apply(f store.Fence, b *engine.Batch) error {
+	p := w.owned(f)
+	if p == nil || p.Seq != b.Seq-1 {
+		return refuse(job.KindFenced, "fence")
+	}
+	p.Seq, p.LastToken = b.Seq, max(p.LastToken, b.LastToken)
+	for _, id := range b.Consumed {
+		at := slices.IndexFunc(w.inbox, func(e twinEntry) bool { return e.ID == id && e.partition == f.Partition })
+		if at < 0 {
+			return refuse(job.KindFenced, "entry_guard")
+		}
+		w.inbox = slices.Delete(w.inbox, at, at+1)
+	}
+	if err := w.applyRows(b); err != nil {
+		return err
+	}
+	for _, c := range b.Cursors {
+		w.cursors[cursorKey{c.Job, c.Schedule}] = twinCursor{f.Partition, c}
+	}
+	for _, c := range b.DropCursors {
+		delete(w.cursors, cursorKey{c.Job, c.Schedule})
+	}
+	w.decisions = append(w.decisions, b.Decisions...)
+	for _, s := range b.Sessions {
+		w.sessions[s.ID] = s
+	}
+	for _, id := range b.EndSessions {
+		delete(w.sessions, id)
+	}
+	facts, err := json.Marshal(b.Facts)
+	if len(b.Facts) == 0 {
+		facts = []byte("[]")
+	}
+	w.journal = append(w.journal, store.JournalRow{Partition: f.Partition, Seq: b.Seq, Epoch: f.Epoch, At: b.At, Facts: facts})
+	return err
+}
+
+func (w *twin) applyRows(b *engine.Batch) error {
+	for _, x := range b.Executions {
+		id := x.Row.ID
+		stored, live := w.live[id]
+		if !live {
+			stored = w.history[id]
+		}
+		if stored.State != x.From {
+			return refuse(job.KindFenced, "state_guard")
+		}
+		delete(w.history, id)
+		w.live[id] = x.Row
+	}
+	for _, x := range b.Shards {
+		_, live := w.live[x.Row.Execution]
+		key := shardKey{x.Row.Execution, x.Row.Index}
+		if !live || w.shards[key].State != x.From {
+			return refuse(job.KindFenced, "state_guard")
+		}
+		w.shards[key] = x.Row
+	}
+	for _, x := range b.Executions {
+		if x.Row.State.Ended() {
+			delete(w.live, x.Row.ID)
+			w.history[x.Row.ID] = x.Row
+		}
+	}
+	return nil
+}
+
+func (w *twin) shardsOf(id job.ExecutionID) []job.Shard {
+	var all []job.Shard
+	for k, s := range w.shards {
+		if k.execution == id {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b job.Shard) int { return cmp.Compare(a.Index, b.Index) })
+	return all
+}
+
+func (w *twin) cursorsOf(uid job.UID) []job.Cursor {
+	var all []job.Cursor
+	for k, c := range w.cursors {
+		if k.job == uid {
+			all = append(all, c.Cursor)
+		}
+	}
+	slices.SortFunc(all, func(a, b job.Cursor) int { return cmp.Compare(a.Schedule, b.Schedule) })
+	return all
+}
+
+// definition finds a revision of a job; 0 is the newest; nil when there is none.
+func (w *twin) definition(uid job.UID, revision int64) *job.Definition {
+	for _, j := range w.jobs {
+		if j.revisions[0].UID != uid {
+			continue
+		}
+		if revision == 0 {
+			revision = int64(len(j.revisions))
+		}
+		if revision <= int64(len(j.revisions)) {
+			d := j.revisions[revision-1]
+			return &d
+		}
+	}
+	return nil
+}
+
+func (w *twin) row(e job.Execution) engine.Row {
+	return engine.Row{Execution: e, Shards: w.shardsOf(e.ID), Definition: w.definition(e.JobUID, e.Revision)}
+}

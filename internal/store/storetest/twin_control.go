@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+func (w *twin) addEntry(partition int, namespace string, e engine.Entry) store.Written {
+	w.lastEntry++
+	e.ID = w.lastEntry
+	w.inbox = append(w.inbox, twinEntry{partition, namespace, e})
+	return store.Written{Partition: partition, Entry: e.ID}
+}
+
+func (w *twin) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.Written, error) {
+	if err := store.CheckPutJob(&p); err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	d := p.Definition
+	at := jobName{d.Namespace, d.Name}
+	j, known := w.jobs[at]
+	have := int64(len(j.revisions))
+	if p.IfRevision > 0 && p.IfRevision != have || p.IfRevision == -1 && known {
+		return job.Definition{}, store.Written{}, refuse(job.KindConflict, "revision_changed")
+	}
+	d.Revision, d.CreatedAt, d.UpdatedAt = have+1, p.At, p.At
+	if known {
+		if j.partition != p.Partition {
+			return job.Definition{}, store.Written{}, refuse(job.KindConflict, "pool_move")
+		}
+		newest := j.revisions[have-1]
+		d.UID, d.CreatedAt = newest.UID, newest.CreatedAt
+		if reflect.DeepEqual(newest.Spec, d.Spec) && maps.Equal(newest.Labels, d.Labels) {
+			return newest, store.Written{Partition: p.Partition}, nil
+		}
+	}
+	w.jobs[at] = twinJob{p.Partition, append(slices.Clone(j.revisions), d)}
+	return d, w.addEntry(p.Partition, d.Namespace, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
+}
+
+func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+	if err := store.CheckTrigger(&t); err != nil {
+		return store.Triggered{}, err
+	}
+	j, known := w.jobs[jobName{t.Namespace, t.Job}]
+	if !known {
+		return store.Triggered{}, refuse(job.KindNotFound, "job_not_found")
+	}
+	d := j.revisions[len(j.revisions)-1]
+	out := store.Triggered{Written: store.Written{Partition: partition(d)}, Execution: t.Execution}
+	if t.Key.Key != "" {
+		k := t.Key
+		k.Hash = ""
+		made, repeated := w.keys[k]
+		if repeated && made.hash != t.Key.Hash {
+			return store.Triggered{}, refuse(job.KindConflict, "idempotency_key_reused")
+		}
+		if repeated {
+			out.Execution, out.Repeated = made.id, true
+			if e, pending := w.pendingTrigger(made.id); pending {
+				out.Written = store.Written{Partition: e.partition, Entry: e.ID}
+			}
+			return out, nil
+		}
+		w.keys[k] = twinKey{t.Key.Hash, t.Execution, t.Request.At}
+	}
+	request := t.Request
+	out.Written = w.addEntry(out.Partition, t.Namespace, engine.Entry{
+		Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution, Request: &request,
+	})
+	return out, nil
+}
+
+func (w *twin) Ask(_ context.Context, a store.Ask) (store.Written, error) {
+	if err := store.CheckAsk(&a); err != nil {
+		return store.Written{}, err
+	}
+	entry := engine.Entry{Kind: a.Kind, Execution: a.Execution, Note: a.Note}
+	if e, ok := w.find(a.Execution); ok && e.Namespace == a.Namespace {
+		return w.addEntry(e.Partition, a.Namespace, entry), nil
+	}
+	if e, ok := w.pendingTrigger(a.Execution); ok && e.namespace == a.Namespace {
+		return w.addEntry(e.partition, a.Namespace, entry), nil
+	}
+	return store.Written{}, refuse(job.KindNotFound, "execution_not_found")
+}
+
+func (w *twin) EntryPending(_ context.Context, entry int64) (bool, error) {
+	return slices.ContainsFunc(w.inbox, func(e twinEntry) bool { return e.ID == entry }), nil
+}
+
+// SweepRequestKeys takes the oldest first.
+func (w *twin) SweepRequestKeys(_ context.Context, before job.Instant, limit int) (int, error) {
+	var old []store.RequestKey
+	for k, made := range w.keys {
+		if made.at < before {
+			old = append(old, k)
+		}
+	}
+	slices.SortFunc(old, func(a, b store.RequestKey) int { return int(w.keys[a].at - w.keys[b].at) })
+	old = old[:min(limit, len(old))]
+	for _, k := range old {
+		delete(w.keys, k)
+	}
+	return len(old), nil
+}
