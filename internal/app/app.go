@@ -1,0 +1,220 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/taktsched/takt/internal/api"
+	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store"
+	"github.com/taktsched/takt/internal/store/sqlite"
+)
+
+const (
+	databaseName  = "takt.db"
+	headerBytes   = 64 << 10
+	headerTimeout = 5 * time.Second
+	idleTimeout   = 2 * time.Minute
+	drainTimeout  = 2 * time.Second // for answers on their way at a graceful stop
+	sweepEach     = 10 * time.Minute
+	sweepAtOnce   = 1000
+	keysKept      = 24 * time.Hour
+)
+
+// App is an assembled node.
+type App struct {
+	cfg      Config
+	lock     *dirLock // nil without a data directory
+	store    store.Store
+	owned    bool // the store was opened here
+	node     *partition.Node
+	handler  http.Handler
+	listener net.Listener
+	stopping atomic.Bool
+	closed   sync.Once
+}
+
+// New assembles a node: it takes the data directory, opens the database, and listens, but starts nothing.
+// Errors are *job.Error where a person can act: KindInvalid for settings, KindConflict with code
+// "data_dir_locked" when another server has the directory. Call Run, or Close when Run is never called.
+func New(ctx context.Context, cfg Config) (*App, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	a := &App{cfg: cfg.filled(), listener: cfg.Listener}
+	if err := a.assemble(ctx); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// assemble builds one part after the other; what was built is closed by Close.
+func (a *App) assemble(ctx context.Context) error {
+	cfg := &a.cfg
+	token, err := readToken(cfg.TokenFile)
+	if err != nil {
+		return err
+	}
+	if cfg.DataDir != "" {
+		if a.lock, err = lockDir(cfg.DataDir, cfg.Wall(), cfg.Listen); err != nil {
+			return err
+		}
+	}
+	if a.listener == nil {
+		if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen); err != nil {
+			return job.Errorf(job.KindConflict, "listen_failed", "the server cannot listen on %s", cfg.Listen).WithField("listen").WithCause(err)
+		}
+	}
+	if a.lock != nil {
+		if err := a.lock.name(a.Addr()); err != nil {
+			return err
+		}
+	}
+	if err := a.openStore(ctx); err != nil {
+		return err
+	}
+	if a.node, err = a.newNode(ctx); err != nil {
+		return err
+	}
+	people := control.New(control.Config{Control: a.store, Reader: a.store, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
+	a.handler = api.New(api.Config{
+		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token,
+		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
+		Stopping: a.stopping.Load,
+		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
+	})
+	return nil
+}
+
+func (a *App) openStore(ctx context.Context) error {
+	if a.store = a.cfg.Store; a.store != nil {
+		return nil
+	}
+	st, err := sqlite.Open(ctx, sqlite.Config{
+		Path: filepath.Join(a.cfg.DataDir, databaseName), Partitions: a.cfg.Partitions, NoSync: a.cfg.NoSync,
+	})
+	if err != nil {
+		return err
+	}
+	a.store, a.owned = st, true
+	return nil
+}
+
+func (a *App) newNode(ctx context.Context) (*partition.Node, error) {
+	cfg := &a.cfg
+	incarnation := cfg.Incarnation
+	if incarnation == "" {
+		var b [12]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return nil, fmt.Errorf("draw incarnation: %w", err)
+		}
+		incarnation = cfg.Server + "-" + hex.EncodeToString(b[:])
+	}
+	pc := partition.Config{
+		Store: a.store, Server: cfg.Server, Incarnation: incarnation, Sole: cfg.sole(), Lease: cfg.Lease,
+		Wall: cfg.Wall, Seed: uint64(cfg.Wall().UnixNano()), Logger: cfg.Logger,
+	}
+	if cfg.Tune != nil {
+		cfg.Tune(&pc)
+	}
+	return partition.NewNode(ctx, pc)
+}
+
+// Addr is the address that is listened on.
+func (a *App) Addr() string { return a.listener.Addr().String() }
+
+// Handler answers everything under the address.
+func (a *App) Handler() http.Handler { return a.handler }
+
+// Node is the partition node, for drills and statistics.
+func (a *App) Node() *partition.Node { return a.node }
+
+// Run serves until ctx ends, then stops gracefully within five seconds: not ready, hanging polls end,
+// partitions are released, answers on their way are sent, everything is closed. It returns an error when
+// serving failed, and partition.ErrCrashed when a drill let the node die. Call it once.
+func (a *App) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	srv := &http.Server{
+		Handler: a.handler, MaxHeaderBytes: headerBytes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(a.cfg.Logger.Handler(), slog.LevelWarn),
+	}
+	var wg sync.WaitGroup
+	var nodeErr, serveErr error
+	nodeDone := make(chan struct{})
+	wg.Go(func() { defer cancel(); defer close(nodeDone); nodeErr = a.node.Run(ctx) })
+	wg.Go(func() { defer cancel(); serveErr = srv.Serve(a.listener) })
+	wg.Go(func() { a.sweep(ctx) })
+	a.cfg.Logger.Info("serving", "address", a.Addr(), "data", a.cfg.DataDir)
+	<-ctx.Done()
+	a.stopping.Store(true)
+	<-nodeDone // hanging polls have ended, partitions are free
+	if nodeErr == nil {
+		dctx, stop := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+		if err := srv.Shutdown(dctx); err != nil {
+			a.cfg.Logger.Warn("some calls did not end in time; their connections are cut", "err", err)
+		}
+		stop()
+	}
+	_ = srv.Close() // what Shutdown left
+	wg.Wait()
+	if errors.Is(serveErr, http.ErrServerClosed) {
+		serveErr = nil
+	}
+	return errors.Join(nodeErr, serveErr, a.Close())
+}
+
+// Close frees what New took. Run calls it; calling it again does nothing.
+func (a *App) Close() (err error) {
+	a.closed.Do(func() {
+		var errs []error
+		if a.listener != nil {
+			if e := a.listener.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
+				errs = append(errs, e)
+			}
+		}
+		if a.owned {
+			errs = append(errs, a.store.Close())
+		}
+		if a.lock != nil {
+			errs = append(errs, a.lock.release())
+		}
+		err = errors.Join(errs...)
+	})
+	return err
+}
+
+// sweep deletes request keys that are older than a day, in small steps.
+func (a *App) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEach)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		before := job.InstantOf(a.cfg.Wall().Add(-keysKept))
+		for ctx.Err() == nil {
+			n, err := a.store.SweepRequestKeys(ctx, before, sweepAtOnce)
+			if err != nil && ctx.Err() == nil {
+				a.cfg.Logger.Warn("old request keys could not be deleted; trying again later", "in", sweepEach, "err", err)
+			}
+			if err != nil || n < sweepAtOnce {
+				break
+			}
+		}
+	}
+}
