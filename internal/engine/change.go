@@ -104,6 +104,9 @@ func (e *Engine) endLease(s *shard, kind FactKind, why job.Reason) {
 	e.fact(Fact{Kind: kind, Job: s.exec.name(), Execution: s.Execution, Shard: s.Index, Token: s.Token,
 		Session: s.sess.ID, Worker: s.Worker, Reason: why})
 	delete(s.sess.held, s.Token)
+	if len(s.sess.held) == 0 {
+		e.arm(s.sess) // from now on its silence has an end of its own
+	}
 	e.wantDispatch(s.sess.pool)
 	s.sess, s.Session = nil, ""
 	s.timeoutAt, s.stallAt, s.TimeoutAt = 0, 0, 0
@@ -136,10 +139,14 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	x := &execution{row: row, def: def, open: row.ShardTotal}
 	x.row.State = job.ExecutionQueued
 	x.row.CreatedAt = e.now.Wall
+	if e.step.created == nil {
+		e.step.created = map[job.ExecutionID]bool{}
+	}
+	e.step.created[row.ID] = true
 	e.touch(x)
 	e.fact(Fact{Kind: FactExecutionCreated, Job: x.name(), Execution: row.ID, PlannedAt: row.PlannedAt, Count: int64(row.ShardTotal),
 		To: string(x.row.State), Note: string(row.Trigger)})
-	held := e.pages.queued+row.ShardTotal <= e.cfg.ReadyMax || e.pages.queued == 0
+	held := e.pages.holds(row.ShardTotal, e.cfg.ReadyMax)
 	x.shards = make([]*shard, row.ShardTotal)
 	for i := range x.shards {
 		s := &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}

@@ -112,6 +112,7 @@ func (e *Engine) grant(s *shard, to *session) {
 		Call: s.leaseCall, Until: e.now.Wall.Add(s.deadline - e.now.Mono)})
 	e.counters.Granted++
 	to.offer = append(to.offer, s)
+	e.wantAnswer(to)
 	e.arm(s)
 }
 

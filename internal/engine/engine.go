@@ -43,7 +43,9 @@ type stepState struct {
 	sessions   []*session
 	cursors    map[dueKey]job.Cursor
 	dropped    map[dueKey]job.Cursor
+	created    map[job.ExecutionID]bool
 	inbox      bool         // an entry has to be read again with newer rows
+	polls      []*session   // may have something to tell a hanging poll
 	pools      []*pool      // something changed that may allow a grant
 	finishing  []*execution // the last open shard has ended
 }

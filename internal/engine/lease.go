@@ -116,6 +116,7 @@ func (e *Engine) timeOut(s *shard, why job.Reason) {
 	failure := &job.Failure{Class: "timed_out", Message: why.Text()}
 	e.setAttempt(s, job.AttemptTimedOut, why, failure)
 	s.Closed, s.Error = true, failure
+	e.wantAnswer(s.sess)
 	s.Faults++
 	if e.cfg.Switches.DecisionEndsLease {
 		e.endLease(s, FactLeaseEnded, why)
@@ -149,6 +150,7 @@ func (e *Engine) cancelShard(s *shard, why job.Reason) {
 		} // else: its holder is being stopped already; leaseOver cancels it
 	case job.ShardLeased, job.ShardRunning:
 		s.Closed = true
+		e.wantAnswer(s.sess)
 		e.setShard(s, job.ShardStopping, why)
 		e.setGrace(s)
 		if e.cfg.Switches.DecisionEndsLease {
@@ -220,7 +222,13 @@ func (e *Engine) deferVerdicts(extra time.Duration) {
 	for _, s := range e.sessions {
 		for _, h := range s.held {
 			h.deadline = max(h.deadline, e.now.Mono+s.TTL+extra)
+			if h.stallAt > 0 {
+				h.stallAt = max(h.stallAt, e.now.Mono+s.TTL) // its progress could not be heard either
+			}
 		}
 		s.heardAt = max(s.heardAt, e.now.Mono-s.TTL) // it could not be heard: keep it
+		if s.unheardAt > 0 {
+			s.unheardAt = max(s.unheardAt, e.now.Mono+s.TTL/2)
+		}
 	}
 }

@@ -10,7 +10,9 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-// unheardMax is how many owners in a row may hear nothing from a session before it is dead (R7).
+// unheardMax is how many owners in a row may hear nothing from a session before it is dead (R7). An owner
+// counts once it has listened for half a TTL: three of them are longer than the lease, while three that
+// came and went at once (a database that refuses commits) prove nothing.
 const unheardMax = 3
 
 // load builds the memory from rows. Every lease gets a full TTL from now, and P more when another
@@ -33,8 +35,7 @@ func (e *Engine) load(ev Loaded) {
 			dead[row.ID] = true
 		}
 		s := e.addSession(row)
-		s.Unheard++
-		e.touchSession(s)
+		s.unheardAt = e.now.Mono + s.TTL/2
 	}
 	for _, row := range ev.Executions {
 		for _, s := range e.hold(row).shards {
@@ -74,7 +75,7 @@ func (e *Engine) resume(s *shard) {
 		}
 		s.retryAt = max(e.mono(s.RetryAt, full), 1)
 	case job.ShardStopping:
-		s.stopBy = e.mono(s.StopBy, spec.StopGrace())
+		s.stopBy = max(e.mono(s.StopBy, spec.StopGrace()), 1)
 	}
 	if s.Session == "" {
 		e.arm(s)
@@ -115,4 +116,3 @@ func sortedCursors[K comparable](m map[K]job.Cursor) []job.Cursor {
 		return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
 	})
 }
-

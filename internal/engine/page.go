@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -14,18 +15,23 @@ type pageBook struct {
 	off bool // the guard is switched off (mutant)
 
 	touched map[job.ExecutionID]int64 // by the batch with this seq
-	cursors map[job.UID]int64
-	eaten   map[int64]int64 // inbox entries: consumed by the batch with this seq
-	pending []int64         // consumed in the step that runs
-	floor   int64           // pages older than this can not be judged any more
-	odd     map[int64]bool  // entries of unknown kinds that were reported
+	cursors map[dueKey]int64
+	jobs    map[job.UID]int64 // any of its cursors
+	eaten   map[int64]int64   // inbox entries: consumed by the batch with this seq
+	pending []int64           // consumed in the step that runs
+	floor   int64             // pages older than this can not be judged any more
+	odd     map[int64]bool    // entries of unknown kinds that were reported
 
 	queued    int  // entries of ready queues
 	more      bool // there may be queued executions in the database that are not in memory
 	after     backlogKey
 	askedBack time.Duration // 0: no page on its way
+	behind    bool          // an execution was left in the database that the page on its way may not have seen …
+	rewind    backlogKey    // … the first of them
 
-	entries map[job.ExecutionID][]Entry // wait for rows
+	entries map[job.ExecutionID][]Entry       // wait for rows
+	early   map[job.ExecutionID][]earlyCancel // cancels that overtook the trigger of their execution
+	earlyN  int
 	reports []waitingReport
 	asked   map[job.ExecutionID]time.Duration
 }
@@ -44,8 +50,8 @@ type waitingReport struct {
 const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
-	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[job.UID]int64{}, eaten: map[int64]int64{},
-		odd: map[int64]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: map[job.ExecutionID]time.Duration{}}
+	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, eaten: map[int64]int64{},
+		odd: map[int64]bool{}, entries: map[job.ExecutionID][]Entry{}, early: map[job.ExecutionID][]earlyCancel{}, asked: map[job.ExecutionID]time.Duration{}}
 }
 
 // commit notes what a batch changes.
@@ -56,11 +62,10 @@ func (p *pageBook) commit(b *Batch) {
 	for i := range b.Shards {
 		p.touched[b.Shards[i].Row.Execution] = b.Seq
 	}
-	for _, c := range b.Cursors {
-		p.cursors[c.Job] = b.Seq
-	}
-	for _, c := range b.DropCursors {
-		p.cursors[c.Job] = b.Seq
+	for _, cursors := range [][]job.Cursor{b.Cursors, b.DropCursors} {
+		for _, c := range cursors {
+			p.cursors[dueKey{c.Job, c.Schedule}], p.jobs[c.Job] = b.Seq, b.Seq
+		}
 	}
 	for _, id := range p.pending {
 		p.eaten[id] = b.Seq
@@ -78,6 +83,7 @@ func (p *pageBook) read(seq int64) {
 	p.floor = seq - margin
 	drop(p.touched, p.floor)
 	drop(p.cursors, p.floor)
+	drop(p.jobs, p.floor)
 	drop(p.eaten, p.floor)
 }
 
@@ -93,7 +99,9 @@ func drop[K comparable](m map[K]int64, upTo int64) {
 
 func (p *pageBook) changed(id job.ExecutionID, seq int64) bool { return !p.off && p.touched[id] > seq }
 
-func (p *pageBook) cursorChanged(u job.UID, seq int64) bool { return !p.off && p.cursors[u] > seq }
+func (p *pageBook) cursorChanged(k dueKey, seq int64) bool { return !p.off && p.cursors[k] > seq }
+
+func (p *pageBook) cursorsChanged(u job.UID, seq int64) bool { return !p.off && p.jobs[u] > seq }
 
 func (p *pageBook) consumed(entry int64) { p.pending = append(p.pending, entry) }
 
@@ -102,17 +110,34 @@ func (p *pageBook) entryTaken(seq int64, entry Entry) bool {
 	if p.eaten[entry.ID] > seq {
 		return true
 	}
-	for _, id := range p.pending {
-		if id == entry.ID {
-			return true
-		}
-	}
-	for _, w := range p.entries[entry.Execution] {
-		if w.ID == entry.ID {
-			return true
-		}
-	}
-	return false
+	same := func(w Entry) bool { return w.ID == entry.ID }
+	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same) ||
+		slices.ContainsFunc(p.early[entry.Execution], func(c earlyCancel) bool { return same(c.entry) })
+}
+
+// earlyMax bounds how many early cancels stay in the inbox, where they take room in its pages that the
+// triggers behind them need. More are consumed and held in memory alone.
+const earlyMax = 64
+
+type earlyCancel struct {
+	entry Entry
+	taken bool // consumed already
+}
+
+// keepEarly keeps a cancel whose execution is not there yet; true when its entry is to be consumed now.
+func (p *pageBook) keepEarly(entry Entry) bool {
+	p.earlyN++
+	c := earlyCancel{entry, p.earlyN > earlyMax}
+	p.early[entry.Execution] = append(p.early[entry.Execution], c)
+	return c.taken
+}
+
+// takeEarly gives the cancels that were waiting for the execution id.
+func (p *pageBook) takeEarly(id job.ExecutionID) []earlyCancel {
+	cancels := p.early[id]
+	delete(p.early, id)
+	p.earlyN -= len(cancels)
+	return cancels
 }
 
 // strange notes an entry of an unknown kind; true the first time.
@@ -179,10 +204,28 @@ func (p *pageBook) answeredReports(read []job.ExecutionID) []Report {
 
 // left notes a queued execution that stays in the database.
 func (p *pageBook) left(at job.Instant, id job.ExecutionID) {
-	p.more = true
-	if k := (backlogKey{at, id}); k.less(p.after) {
-		p.after = backlogKey{at: at - 1} // the page must begin before it
+	k := backlogKey{at, id}
+	if p.askedBack > 0 && (!p.behind || k.less(p.rewind)) {
+		p.behind, p.rewind = true, k
 	}
+	p.more = true
+	p.backTo(k)
+}
+
+// backTo makes the next page begin before k.
+func (p *pageBook) backTo(k backlogKey) {
+	if k.less(p.after) {
+		p.after = backlogKey{at: k.at - 1}
+	}
+}
+
+// holds tells whether n more queued shards fit into memory. While others wait in the database, new ones
+// may not take the room that their page needs: they would overtake them for ever.
+func (p *pageBook) holds(n, most int) bool {
+	if p.more {
+		most /= 2
+	}
+	return p.queued == 0 || p.queued+n <= most
 }
 
 func (k backlogKey) less(o backlogKey) bool {
@@ -193,7 +236,7 @@ func (k backlogKey) less(o backlogKey) bool {
 func (p *pageBook) retry() (time.Duration, bool) {
 	var at time.Duration
 	for _, t := range p.asked {
-		if at == 0 || t < at {
+		if t > 0 && (at == 0 || t < at) {
 			at = t
 		}
 	}
@@ -210,6 +253,9 @@ func (e *Engine) want() Want {
 	if p.more && p.queued < max(e.cfg.ReadyMax/2, 1) && (p.askedBack == 0 || e.now.Mono >= p.askedBack+askAgain) {
 		p.askedBack = max(e.now.Mono, 1)
 		w.Backlog = &WantBacklog{PlannedAt: p.after.at, ID: p.after.id, Limit: e.cfg.PageSize}
+	}
+	if p.askedBack > 0 && e.now.Mono >= p.askedBack+askAgain {
+		p.askedBack = 0 // it never came, and there is no room for another
 	}
 	for id, t := range p.asked {
 		if len(w.Executions) < e.cfg.PageSize && (t == 0 || e.now.Mono >= t+askAgain) {
@@ -249,5 +295,9 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 		}
 	}
 	p.more = ev.Partial
+	if p.behind {
+		p.behind, p.more = false, true
+		p.backTo(p.rewind)
+	}
 	p.read(ev.Seq)
 }

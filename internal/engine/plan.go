@@ -25,10 +25,11 @@ type dueKey struct {
 }
 
 type dueEntry struct {
-	def    *job.Definition
-	sched  schedule.Schedule
-	cursor job.Cursor
-	index  int
+	def     *job.Definition
+	sched   schedule.Schedule
+	cursor  job.Cursor
+	settled job.Instant // what was missed before it has been decided
+	index   int
 }
 
 type dueHeap []*dueEntry
@@ -98,7 +99,8 @@ func (e *Engine) duePage(ev DuePage) {
 		if c.Revision != item.Definition.Revision {
 			continue // its job_changed entry is on its way: replan decides what the old revision still owes
 		}
-		if e.due.entries[dueKey{c.Job, c.Schedule}] != nil || e.pages.cursorChanged(c.Job, ev.Seq) {
+		k := dueKey{c.Job, c.Schedule}
+		if e.due.entries[k] != nil || e.pages.cursorChanged(k, ev.Seq) {
 			continue
 		}
 		e.follow(item.Definition, c)
@@ -138,56 +140,85 @@ func (e *Engine) unfollow(k dueKey) {
 	}
 }
 
-// plan turns every instant that is due into an execution or a decision.
+// plan turns every instant that is due into an execution or a decision, in the order of time. Missed
+// ranges of all schedules are settled before anything fires, and all that is due at one instant fires in
+// one step: two schedules of a job that are due together must meet here, for once their execution has
+// ended nothing in memory tells that it was made (R4).
 func (e *Engine) plan() {
-	for len(e.due.heap) > 0 && e.due.heap[0].cursor.Next <= e.now.Wall {
+	if !e.settleMissed() {
+		return // bounded per step; NextWake is at once
+	}
+	var at job.Instant
+	for n := 0; len(e.due.heap) > 0 && e.due.heap[0].cursor.Next <= e.now.Wall; n++ {
 		d := e.due.heap[0]
-		done := e.planDue(d)
+		if n >= e.cfg.CatchUpMax && d.cursor.Next != at || e.due.incomplete(d) {
+			return
+		}
+		at = d.cursor.Next
+		d.cursor.Revision = d.def.Revision
+		e.fire(d, at)
+		e.advance(d, at)
 		e.writeCursor(d.cursor)
 		if d.cursor.Next == 0 || d.cursor.Next > max(e.due.until, e.now.Wall.Add(e.cfg.Horizon)) {
 			e.unfollow(dueKey{d.cursor.Job, d.cursor.Schedule})
 		} else {
 			heap.Fix(&e.due.heap, 0)
 		}
-		if !done {
-			return // bounded per step; NextWake is at once
-		}
 	}
 }
 
-// planDue consumes the due instants of one schedule. Instants later than the misfire grace were missed:
-// the newest of them becomes one execution (policy once), the others a decision with their range and
-// count. false: the bound was reached, more is due.
-func (e *Engine) planDue(d *dueEntry) bool {
-	c := &d.cursor
-	c.Revision = d.def.Revision
-	if missedBefore := e.now.Wall.Add(-e.cfg.MisfireGrace); c.Next < missedBefore {
-		before, until := c.Next.Add(-time.Millisecond).Time(), missedBefore.Add(-time.Millisecond).Time()
-		first := c.Next
-		n, last, all := schedule.Count(d.sched, before, until, e.cfg.CatchUpMax)
-		if !all {
-			e.missed(d, first, job.InstantOf(last), int64(n))
-			e.advance(d, job.InstantOf(last))
-			return false
+// incomplete tells that other schedules of d's job, due as well, may be in a part of the page that has
+// not come yet.
+func (d *dueBook) incomplete(of *dueEntry) bool {
+	return d.from != nil && len(of.def.Spec.Schedules) > 1
+}
+
+// settleMissed makes decisions of the instants that are later than the misfire grace, but for the newest
+// of each schedule: that one fires (policy once). false: the bound of a step was reached, more is missed.
+func (e *Engine) settleMissed() bool {
+	missedBefore := e.now.Wall.Add(-e.cfg.MisfireGrace)
+	done := true
+	for len(e.due.heap) > 0 { // rare: nothing to do unless the oldest is late
+		d := e.due.oldest(missedBefore)
+		if d == nil || !done {
+			break
 		}
-		if n > 1 {
-			_, prev, _ := schedule.Count(d.sched, before, last.Add(-time.Millisecond), e.cfg.CatchUpMax)
-			e.missed(d, first, job.InstantOf(prev), int64(n-1))
-		}
-		if n > 0 {
-			e.fire(d, job.InstantOf(last))
-			e.advance(d, job.InstantOf(last))
+		done = e.settle(d, missedBefore)
+		d.settled = missedBefore
+	}
+	return done
+}
+
+// oldest is the first schedule that has missed instants which were not settled yet; nil when there is none.
+func (d *dueBook) oldest(missedBefore job.Instant) *dueEntry {
+	if d.heap[0].cursor.Next >= missedBefore {
+		return nil
+	}
+	var first *dueEntry
+	for i, x := range d.heap {
+		if x.cursor.Next < missedBefore && x.settled < missedBefore && (first == nil || d.heap.Less(i, first.index)) {
+			first = x
 		}
 	}
-	for n := 0; c.Next != 0 && c.Next <= e.now.Wall; n++ {
-		if n >= e.cfg.CatchUpMax {
-			return false
-		}
-		at := c.Next
-		e.fire(d, at)
-		e.advance(d, at)
+	return first
+}
+
+func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
+	first := d.cursor.Next
+	before, until := first.Add(-time.Millisecond).Time(), missedBefore.Add(-time.Millisecond).Time()
+	n, last, all := schedule.Count(d.sched, before, until, e.cfg.CatchUpMax)
+	if all && n > 1 { // the newest one fires
+		n--
+		_, last, _ = schedule.Count(d.sched, before, last.Add(-time.Millisecond), e.cfg.CatchUpMax)
+	} else if all {
+		return true
 	}
-	return true
+	d.cursor.Revision = d.def.Revision
+	e.missed(d, first, job.InstantOf(last), int64(n))
+	e.advance(d, job.InstantOf(last))
+	e.writeCursor(d.cursor)
+	heap.Fix(&e.due.heap, d.index)
+	return all
 }
 
 // advance moves the cursor behind an instant that was decided.
@@ -205,7 +236,7 @@ func (e *Engine) advance(d *dueEntry, at job.Instant) {
 func (e *Engine) fire(d *dueEntry, at job.Instant) {
 	def := d.def
 	id := job.PlannedID(def.UID, at)
-	if e.executions[id] != nil {
+	if e.executions[id] != nil || e.step.created[id] {
 		return // two schedules of the job are due together: one execution (R4)
 	}
 	e.create(job.Execution{
@@ -242,39 +273,41 @@ func (e *Engine) jobChanged(entry Entry) {
 			cursors[k.schedule] = d.cursor
 		}
 	}
+	last := e.now.Wall // no schedule of the job, under whatever name, goes back behind it
+	for _, c := range cursors {
+		last = max(last, c.Last)
+	}
 	for _, s := range def.Spec.Schedules {
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
-		e.replan(def, s, c)
+		e.replan(def, s, c, last)
 	}
 	for _, c := range sortedCursors(cursors) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.dropCursor(c)
 	}
+	e.plan() // what is owed on
 	e.fact(Fact{Kind: FactJobChanged, Job: def.Namespace + "/" + def.Name, Count: def.Revision})
 }
 
-// replan sets the cursor of one schedule for a new revision. An instant that the old cursor still owed
-// (it was not in memory: the server was away) is decided first, by the rule for missed ones.
-func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor) {
+// replan sets the cursor of one schedule for a new revision: its next instant lies behind last.
+func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last job.Instant) {
 	e.unfollow(dueKey{def.UID, s.ID})
 	sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
 	if err != nil {
 		panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
 	}
 	d := &dueEntry{def: def, sched: sched, cursor: c}
-	d.cursor.Job, d.cursor.Schedule = def.UID, s.ID
-	if owed := c.Next; owed != 0 && owed <= e.now.Wall {
-		d.cursor.Last = owed
-		e.fire(d, owed)
+	d.cursor.Job, d.cursor.Schedule, d.cursor.Revision, d.cursor.Next = def.UID, s.ID, def.Revision, 0
+	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
+		last = at - 1 // a one-shot that came due between its writing and now is not of the past
 	}
-	d.cursor.Revision, d.cursor.Next = def.Revision, 0
-	if !def.Spec.Disabled {
-		base := max(d.cursor.Last, e.now.Wall)
-		if at := job.InstantOf(s.At); at != 0 && c.Job.IsZero() && at >= def.CreatedAt && at <= base {
-			base = at - 1 // a one-shot that came due between its creation and now is not of the past
-		}
-		if next, ok := sched.Next(base.Time()); ok {
+	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c.Next)
+	switch {
+	case owes:
+		d.cursor.Next = c.Next
+	case !def.Spec.Disabled:
+		if next, ok := sched.Next(last.Time()); ok {
 			d.cursor.Next = job.InstantOf(next)
 		}
 	}
@@ -283,4 +316,18 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor) {
 		e.due.entries[dueKey{def.UID, s.ID}] = d
 		heap.Push(&e.due.heap, d)
 	}
+}
+
+// owes tells what becomes of an instant that was due under the old revision and that nobody planned: the
+// server was away. When the new revision has it too, it is caught up like any other, together with what
+// followed it. Else it is a decision: what the old revision said is not known any more.
+func (e *Engine) owes(d *dueEntry, at job.Instant) bool {
+	if !d.def.Spec.Disabled {
+		if next, ok := d.sched.Next(at.Add(-time.Millisecond).Time()); ok && job.InstantOf(next) == at {
+			return true
+		}
+	}
+	d.cursor.Last = at
+	e.missed(d, at, at, 1)
+	return false
 }

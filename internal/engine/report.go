@@ -57,7 +57,7 @@ func settledItem(it ReportItem, row Row) ItemStatus {
 		return ItemUnknown
 	}
 	s := row.Shards[it.Shard]
-	if s.Token == it.Token && !s.Closed && it.Seq <= s.ReportSeq {
+	if s.Token == it.Token && it.Seq <= s.ReportSeq && (!s.Closed || it.Outcome == OutcomeCancelled) {
 		return ItemAccepted // it was, and this is it again
 	}
 	return ItemStale
@@ -75,8 +75,8 @@ func (e *Engine) takeItem(from job.SessionID, s *shard, it ReportItem) ItemStatu
 		return ItemAccepted // taken in before
 	case s.State.Ended():
 		return ItemStale // nothing follows done
-	case s.sess == nil && s.State != job.ShardQueued && s.State != job.ShardRetryWait:
-		return ItemStale
+	case s.sess == nil && !s.lost():
+		return ItemStale // its holder had its last word: nothing follows it
 	}
 	s.ReportSeq = it.Seq
 	if s.sess != nil {
@@ -96,6 +96,12 @@ func (e *Engine) takeItem(from job.SessionID, s *shard, it ReportItem) ItemStatu
 		e.done(s, it)
 	}
 	return ItemAccepted
+}
+
+// lost tells that the newest lease ran out without a word of its holder, so that a late one still counts.
+func (s *shard) lost() bool {
+	a := s.attempt()
+	return a != nil && a.Token == s.Token && (a.State == job.AttemptLost || a.State == job.AttemptUndelivered)
 }
 
 // closedItem: a closed token writes nothing more; its holder's done still confirms the stop.

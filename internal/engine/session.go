@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -16,10 +17,12 @@ type session struct {
 	heardCall int64         // newest call taken in …
 	heardAt   time.Duration // … and when: every deadline of its leases hangs on such a pair (R7)
 	held      map[job.Token]*shard
-	waiting   *waiting // the hanging poll; nil while there is none
-	polls     int64    // highest poll number seen
-	unknown   int      // slots that the worker calls busy and that no lease of ours explains
-	offer     []*shard // granted in this step, or to be offered again with the next answer
+	waiting   *waiting      // the hanging poll; nil while there is none
+	polls     int64         // highest poll number seen
+	unknown   int           // slots that the worker calls busy and that no lease of ours explains
+	offer     []*shard      // granted in this step, or to be offered again with the next answer
+	unheardAt time.Duration // when this owner counts as one that heard nothing; 0: it heard, or was counted
+	telling   bool          // it is in stepState.polls
 	timerAt   time.Duration
 }
 
@@ -44,10 +47,19 @@ func (s *session) next(e *Engine) time.Duration {
 	if len(s.held) > 0 {
 		at = 0 // its leases have timers of their own
 	}
-	if s.waiting != nil && (at == 0 || s.waiting.until < at) {
-		at = s.waiting.until
+	for _, t := range []time.Duration{s.unheardAt, s.waitsUntil()} {
+		if t > 0 && (at == 0 || t < at) {
+			at = t
+		}
 	}
 	return at
+}
+
+func (s *session) waitsUntil() time.Duration {
+	if s.waiting == nil || s.telling {
+		return 0 // answerPolls arms what goes on waiting
+	}
+	return s.waiting.until
 }
 
 func (s *session) look(e *Engine) {
@@ -55,17 +67,26 @@ func (s *session) look(e *Engine) {
 		return
 	}
 	if s.waiting != nil && e.now.Mono >= s.waiting.until {
-		e.answer(s.waiting.reply, &Polled{})
-		s.waiting = nil
+		e.wantAnswer(s) // after dispatch: a poll that waits for nothing may still be given work
+	}
+	if s.unheardAt > 0 && e.now.Mono >= s.unheardAt {
+		s.unheardAt = 0
+		s.Unheard++
+		e.touchSession(s)
 	}
 	if len(s.held) == 0 && e.now.Mono >= s.heardAt+e.cfg.SessionKeep {
 		e.endSession(s, job.ReasonLeaseExpired)
 	}
 }
 
-// heard notes that a call of the session was taken in now.
+// heard notes that a call of the session was taken in now. One that was overtaken or doubled on its way
+// tells nothing about its sender's life now.
 func (e *Engine) heard(s *session, call int64) {
+	if call <= s.heardCall {
+		return
+	}
 	s.heardCall, s.heardAt = call, e.now.Mono
+	s.unheardAt = 0
 	if s.Unheard > 0 {
 		s.Unheard = 0
 		e.touchSession(s)
@@ -135,7 +156,7 @@ func (e *Engine) poll(ev Poll) {
 			h.Confirmed = true
 		}
 	}
-	s.unknown = max(0, s.Slots-len(s.held)-ev.Free)
+	s.unknown = max(0, s.Slots-s.delivered()-ev.Free)
 	s.offer = s.offer[:0]
 	for _, token := range sortedTokens(s.held) {
 		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed {
@@ -143,7 +164,19 @@ func (e *Engine) poll(ev Poll) {
 		}
 	}
 	e.wantDispatch(s.pool)
+	e.wantAnswer(s)
 	e.arm(s)
+}
+
+// delivered counts the leases that the worker knows of: only those can explain its busy slots.
+func (s *session) delivered() int {
+	n := 0
+	for _, h := range s.held {
+		if h.Confirmed || h.State != job.ShardLeased {
+			n++
+		}
+	}
+	return n
 }
 
 // offerAgain puts an assignment that the worker has not confirmed into the next answer: same token, and
@@ -166,20 +199,27 @@ func (e *Engine) pollGone(ev PollGone) {
 	}
 }
 
+// wantAnswer remembers that there may be something to tell s when this step ends.
+func (e *Engine) wantAnswer(s *session) {
+	if s != nil && !s.telling {
+		s.telling = true
+		e.step.polls = append(e.step.polls, s)
+	}
+}
+
 // answerPolls sends what this step has for the sessions that wait: new assignments, unconfirmed ones
 // again, and stops that were not told yet.
 func (e *Engine) answerPolls() {
-	ids := make([]job.SessionID, 0, len(e.sessions))
-	for id, s := range e.sessions {
-		if s.waiting != nil {
-			ids = append(ids, id)
+	slices.SortFunc(e.step.polls, func(a, b *session) int { return cmp.Compare(a.ID, b.ID) })
+	for _, s := range e.step.polls {
+		s.telling = false
+		offer := s.offer
+		s.offer = nil
+		if s.waiting == nil {
+			continue // the next poll is offered again what is not confirmed by then
 		}
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		s := e.sessions[id]
 		p := &Polled{}
-		for _, h := range s.offer {
+		for _, h := range offer {
 			if h.sess == s && h.State == job.ShardLeased && !h.Closed {
 				p.Assignments = append(p.Assignments, e.assignment(h))
 			}
@@ -190,11 +230,11 @@ func (e *Engine) answerPolls() {
 				p.Cancels = append(p.Cancels, e.stop(h))
 			}
 		}
-		s.offer = nil
-		if len(p.Assignments)+len(p.Cancels) > 0 {
+		if len(p.Assignments)+len(p.Cancels) > 0 || e.now.Mono >= s.waiting.until {
 			e.answer(s.waiting.reply, p)
 			s.waiting = nil
 		}
+		e.arm(s)
 	}
 }
 
