@@ -204,7 +204,7 @@ var hostile = []struct {
 	{"poll: negative free", post(work+"poll", `{`+sess+`,"free":-1}`), 422, "invalid_field", "free"},
 	{"poll: token 0", post(work+"poll", `{`+sess+`,"held":[5,0]}`), 422, "invalid_field", "held[1]"},
 	{"heartbeat: token -1", post(work+"heartbeat", `{`+sess+`,"held":[{"token":-1}]}`), 422, "invalid_field", "held[0].token"},
-	{"heartbeat: negative progress", post(work+"heartbeat", `{`+sess+`,"held":[{"token":1,"progress":{"done":-1}}]}`), 422, "invalid_field", "held[0].progress.done"},
+	{"heartbeat: negative progress", post(work+"heartbeat", `{`+sess+`,"held":[{"token":1,"progress":{"done":-1}}]}`), 422, "invalid_field", "held[0].progress"},
 	{"report: bad execution", item(`{"execution":"x","shard":0,"token":5,"seq":1,"kind":"started"}`), 422, "invalid_field", "items[1].execution"},
 	{"report: negative shard", item(`{"execution":"06cw1bq0fr8j1x4cw6h3ybkq2c","shard":-1,"token":5,"seq":1,"kind":"started"}`), 422, "invalid_field", "items[1].shard"},
 	{"report: token 0", item(`{"execution":"06cw1bq0fr8j1x4cw6h3ybkq2c","shard":0,"seq":1,"kind":"started"}`), 422, "invalid_field", "items[1].token"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/job"
@@ -121,6 +122,9 @@ func problemOf(ctx context.Context, err error) *problem {
 // fail turns a use case's error into the answer, and logs it once if it is ours.
 func (s *server) fail(ctx context.Context, err error) *problem {
 	p := problemOf(ctx, err)
+	if d, ok := errors.AsType[*decided](err); ok && d.epoch > 0 {
+		p.header.Set(takt.EpochHeader, strconv.FormatInt(int64(d.epoch), 10))
+	}
 	switch {
 	case p.Status == http.StatusInternalServerError:
 		s.logger.LogAttrs(ctx, slog.LevelError, "request failed by a fault of the server; the caller was answered 500",

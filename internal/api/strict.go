@@ -31,11 +31,10 @@ func strictJSON(body []byte, s *shape, lenient bool) *job.Error {
 	if bytes.IndexByte(body, 0) >= 0 {
 		return unparsable("nul_character", "the body holds the character NUL").WithHint("leave it out; encode binary data as base64")
 	}
-	var whole json.RawMessage
-	if err := json.Unmarshal(body, &whole); err != nil {
-		return malformed(err, len(body))
+	if !json.Valid(body) {
+		return malformed(body)
 	}
-	w := walker{in: body, lenient: lenient}
+	w := walker{in: body, lenient: lenient, path: make([]segment, 0, 8), keys: make([][]byte, 0, 32)}
 	return w.value(s)
 }
 
@@ -43,12 +42,13 @@ func unparsable(code, format string, args ...any) *job.Error {
 	return job.Errorf(job.KindInvalid, code, format, args...).WithField("body")
 }
 
-func malformed(err error, size int) *job.Error {
-	at := int64(size)
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+func malformed(body []byte) *job.Error {
+	at := int64(len(body))
+	var whole json.RawMessage
+	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(body, &whole)); ok {
 		at = syntax.Offset
 	}
-	return unparsable("malformed_json", "the body is no single JSON value: it breaks at byte %d of %d", at, size).
+	return unparsable("malformed_json", "the body is no single JSON value: it breaks at byte %d of %d", at, len(body)).
 		WithHint("send one JSON object, with nothing behind it")
 }
 
@@ -58,11 +58,12 @@ type walker struct {
 	at      int
 	lenient bool
 	path    []segment
+	keys    [][]byte // of the objects around and before the value, innermost last
 }
 
 // segment is a step into the value: an index, or a key when the index is -1.
 type segment struct {
-	key   string
+	key   []byte
 	index int
 }
 
@@ -129,7 +130,7 @@ func (w *walker) wrong(s *shape) *job.Error {
 
 func (w *walker) object(s *shape) *job.Error {
 	w.at++ // {
-	var seen map[string]struct{}
+	seen := names{w: w, from: len(w.keys)}
 	for w.space(); w.in[w.at] != '}'; w.space() {
 		if w.in[w.at] == ',' {
 			w.at++
@@ -140,13 +141,9 @@ func (w *walker) object(s *shape) *job.Error {
 			return err
 		}
 		w.path = append(w.path, segment{key: key, index: -1})
-		if _, twice := seen[key]; twice {
+		if !seen.add(key) {
 			return job.Errorf(job.KindInvalid, "doubled_key", "this key is there twice").WithField(w.field()).WithHint("keep one of them")
 		}
-		if seen == nil {
-			seen = map[string]struct{}{}
-		}
-		seen[key] = struct{}{}
 		elem, err := w.member(s, key)
 		if err != nil {
 			return err
@@ -159,23 +156,57 @@ func (w *walker) object(s *shape) *job.Error {
 		w.path = w.path[:len(w.path)-1]
 	}
 	w.at++
+	w.keys = w.keys[:seen.from]
 	return nil
+}
+
+// names are the keys of one object so far: a part of the walker's stack, with an index once they are many.
+type names struct {
+	w     *walker
+	from  int
+	index map[string]struct{}
+}
+
+const manyNames = 16
+
+// add takes a key in; false when it is there already.
+func (n *names) add(key []byte) bool {
+	if n.index == nil {
+		for _, k := range n.w.keys[n.from:] {
+			if bytes.Equal(k, key) {
+				return false
+			}
+		}
+		n.w.keys = append(n.w.keys, key)
+		if len(n.w.keys)-n.from > manyNames {
+			n.index = map[string]struct{}{}
+			for _, k := range n.w.keys[n.from:] {
+				n.index[string(k)] = struct{}{}
+			}
+		}
+		return true
+	}
+	if _, twice := n.index[string(key)]; twice {
+		return false
+	}
+	n.index[string(key)] = struct{}{}
+	return true
 }
 
 var free = &shape{form: formFree}
 
 // member finds the shape of a key's value.
-func (w *walker) member(s *shape, key string) (*shape, *job.Error) {
+func (w *walker) member(s *shape, key []byte) (*shape, *job.Error) {
 	switch s.form {
 	case formFree:
 		return free, nil
 	case formDict:
 		return s.elem, nil
 	}
-	if known, ok := s.fields[key]; ok {
+	if known, ok := s.fields[string(key)]; ok {
 		return known, nil
 	}
-	if exact, ok := s.folded[strings.ToLower(key)]; ok {
+	if exact, ok := s.folded[strings.ToLower(string(key))]; ok {
 		return nil, job.Errorf(job.KindInvalid, "unknown_field", "there is no such field").WithField(w.field()).
 			WithHint("names are case-sensitive: write %s", exact)
 	}
@@ -183,7 +214,7 @@ func (w *walker) member(s *shape, key string) (*shape, *job.Error) {
 		return free, nil
 	}
 	e := job.Errorf(job.KindInvalid, "unknown_field", "there is no such field").WithField(w.field())
-	if near := nearest(key, s.fields); near != "" {
+	if near := nearest(string(key), s.fields); near != "" {
 		return nil, e.WithHint("did you mean %s?", near)
 	}
 	return nil, e.WithHint("see the schema in /api/v1/openapi.json; a newer field needs a newer server")
@@ -212,7 +243,7 @@ func (w *walker) list(s *shape) *job.Error {
 }
 
 // text reads a string and refuses what no store and no log can carry.
-func (w *walker) text() (string, *job.Error) {
+func (w *walker) text() ([]byte, *job.Error) {
 	from, escaped := w.at, false
 	for w.at++; w.in[w.at] != '"'; w.at++ {
 		if w.in[w.at] == '\\' {
@@ -223,16 +254,16 @@ func (w *walker) text() (string, *job.Error) {
 	w.at++
 	raw := w.in[from:w.at]
 	if !escaped {
-		return string(raw[1 : len(raw)-1]), nil
+		return raw[1 : len(raw)-1], nil
 	}
 	if e := w.escapes(raw); e != nil {
-		return "", e
+		return nil, e
 	}
 	var s string
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return "", malformed(err, len(w.in))
+	if json.Unmarshal(raw, &s) != nil {
+		return nil, malformed(w.in)
 	}
-	return s, nil
+	return []byte(s), nil
 }
 
 // escapes looks at the \u escapes of a string: no NUL, no half of a surrogate pair.
@@ -278,14 +309,14 @@ func hex4(b []byte) uint64 {
 }
 
 // word judges a string by its shape.
-func (w *walker) word(s *shape, text string) *job.Error {
+func (w *walker) word(s *shape, text []byte) *job.Error {
 	switch s.form {
 	case formInstant:
-		if t, err := time.Parse(time.RFC3339, text); err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		if t, err := time.Parse(time.RFC3339, string(text)); err != nil || t.Year() < 1970 || t.Year() > 9999 {
 			return w.wrong(s)
 		}
 	case formText:
-		if reflect.New(s.typ).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)) != nil {
+		if reflect.New(s.typ).Interface().(encoding.TextUnmarshaler).UnmarshalText(text) != nil {
 			return w.wrong(s)
 		}
 	}
@@ -297,13 +328,13 @@ func (w *walker) number(s *shape) *job.Error {
 	for w.at < len(w.in) && strings.IndexByte("+-.0123456789eE", w.in[w.at]) >= 0 {
 		w.at++
 	}
-	raw := string(w.in[from:w.at])
+	raw := w.in[from:w.at]
 	var err error
 	switch s.form {
 	case formInteger:
-		_, err = strconv.ParseInt(raw, 10, s.typ.Bits())
+		_, err = strconv.ParseInt(string(raw), 10, s.typ.Bits())
 	case formNumber:
-		_, err = strconv.ParseFloat(raw, 64)
+		_, err = strconv.ParseFloat(string(raw), 64)
 	}
 	if err != nil {
 		return w.wrong(s)
@@ -331,7 +362,7 @@ func (w *walker) field() string {
 		if b.Len() > 0 {
 			b.WriteByte('.')
 		}
-		b.WriteString(shown(s.key))
+		b.WriteString(shown(string(s.key)))
 	}
 	return b.String()
 }

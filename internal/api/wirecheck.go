@@ -35,12 +35,27 @@ var (
 	wireIncarnation = regexp.MustCompile(`^[!-~]{1,128}$`)
 )
 
-// checks gathers the first fault of a call.
-type checks struct{ err *job.Error }
+// checks gathers the first fault of a call. While it looks at an item of a list, fields are within it.
+type checks struct {
+	err  *job.Error
+	list string // "" outside of lists
+	item int
+}
+
+// path is the whole path of a field. It is made for faults only: a good report makes no text.
+func (c *checks) path(field string) string {
+	switch {
+	case c.list == "":
+		return field
+	case field == "":
+		return fmt.Sprintf("%s[%d]", c.list, c.item)
+	}
+	return fmt.Sprintf("%s[%d].%s", c.list, c.item, field)
+}
 
 func (c *checks) that(ok bool, field, format string, args ...any) {
 	if !ok && c.err == nil {
-		c.err = job.Errorf(job.KindInvalid, "invalid_field", format, args...).WithField(field).
+		c.err = job.Errorf(job.KindInvalid, "invalid_field", format, args...).WithField(c.path(field)).
 			WithHint("see the worker protocol in /api/v1/openapi.json")
 	}
 }
@@ -55,15 +70,14 @@ func (c *checks) token(n int64, field string) {
 
 func (c *checks) size(v json.RawMessage, limit int, field, code string) {
 	if len(v) > limit && c.err == nil {
-		c.err = job.Errorf(job.KindTooLarge, code, "the value has %d bytes, at most %d are taken", len(v), limit).WithField(field).
+		c.err = job.Errorf(job.KindTooLarge, code, "the value has %d bytes, at most %d are taken", len(v), limit).WithField(c.path(field)).
 			WithHint("keep large values in your own storage and pass a reference")
 	}
 }
 
 func (c *checks) progress(p *takt.Progress, field string) {
 	if p != nil {
-		c.that(p.Done >= 0, field+".done", "expected a number of at least 0")
-		c.that(p.Total >= 0, field+".total", "expected a number of at least 0")
+		c.that(p.Done >= 0 && p.Total >= 0, field, "expected numbers of at least 0")
 	}
 }
 
@@ -94,9 +108,12 @@ func checkOpen(r *takt.OpenRequest) error {
 	c.that(r.Worker != "" && printable(r.Worker, maxText), "worker", "expected 1 to %d printable bytes", maxText)
 	c.that(wireIncarnation.MatchString(r.Incarnation), "incarnation", "expected 1 to 128 visible ASCII characters")
 	c.that(len(r.Handlers) > 0 && len(r.Handlers) <= maxHandlers, "handlers", "expected 1 to %d handlers", maxHandlers)
+	c.list = "handlers"
 	for i, h := range r.Handlers {
-		c.that(wireHandler.MatchString(h), fmt.Sprintf("handlers[%d]", i), "expected a handler's name: 1 to 128 of A-Z a-z 0-9 _ . : / -")
+		c.item = i
+		c.that(wireHandler.MatchString(h), "", "expected a handler's name: 1 to 128 of A-Z a-z 0-9 _ . : / -")
 	}
+	c.list = ""
 	c.that(r.Slots >= 1 && r.Slots <= maxSlots, "slots", "expected 1 to %d", maxSlots)
 	c.that(len(r.Labels) <= maxLabels, "labels", "expected at most %d", maxLabels)
 	for k, v := range r.Labels {
@@ -116,8 +133,10 @@ func checkPoll(r *takt.PollRequest) error {
 	c.that(r.Free >= 0 && r.Free <= maxSlots, "free", "expected 0 to %d", maxSlots)
 	c.that(r.WaitMs >= 0, "waitMs", "expected a number of at least 0")
 	c.that(len(r.Held) <= maxHeld, "held", "expected at most %d", maxHeld)
+	c.list = "held"
 	for i, t := range r.Held {
-		c.token(t, fmt.Sprintf("held[%d]", i))
+		c.item = i
+		c.token(t, "")
 	}
 	return c.done()
 }
@@ -127,9 +146,11 @@ func checkBeat(r *takt.HeartbeatRequest) error {
 	c.number(r.Call, "call")
 	c.number(r.Epoch, "epoch")
 	c.that(len(r.Held) <= maxHeld, "held", "expected at most %d", maxHeld)
+	c.list = "held"
 	for i := range r.Held {
-		c.token(r.Held[i].Token, fmt.Sprintf("held[%d].token", i))
-		c.progress(r.Held[i].Progress, fmt.Sprintf("held[%d].progress", i))
+		c.item = i
+		c.token(r.Held[i].Token, "token")
+		c.progress(r.Held[i].Progress, "progress")
 	}
 	return c.done()
 }
@@ -141,12 +162,12 @@ func (l Limits) toItems(in []takt.ReportItem) ([]engine.ReportItem, error) {
 			WithField("items").WithHint("send several reports")
 	}
 	out := make([]engine.ReportItem, len(in))
+	c := checks{list: "items"}
 	for i := range in {
-		at := fmt.Sprintf("items[%d]", i)
+		c.item = i
 		id, err := job.ParseExecutionID(in[i].Execution)
-		var c checks
-		c.that(err == nil, at+".execution", "expected an execution id")
-		l.checkItem(&c, &in[i], at)
+		c.that(err == nil, "execution", "expected an execution id")
+		l.checkItem(&c, &in[i])
 		if c.err != nil {
 			return nil, c.err
 		}
@@ -155,25 +176,25 @@ func (l Limits) toItems(in []takt.ReportItem) ([]engine.ReportItem, error) {
 	return out, nil
 }
 
-func (l Limits) checkItem(c *checks, it *takt.ReportItem, at string) {
-	c.that(it.Shard >= 0 && it.Shard < 1<<20, at+".shard", "expected a shard's index")
-	c.token(it.Token, at+".token")
-	c.that(it.Seq >= 1 && it.Seq <= maxNumber, at+".seq", "expected a number from 1 to 2^53-1")
+func (l Limits) checkItem(c *checks, it *takt.ReportItem) {
+	c.that(it.Shard >= 0 && it.Shard < 1<<20, "shard", "expected a shard's index")
+	c.token(it.Token, "token")
+	c.that(it.Seq >= 1 && it.Seq <= maxNumber, "seq", "expected a number from 1 to 2^53-1")
 	switch engine.ItemKind(it.Kind) {
 	case engine.ItemStarted:
 	case engine.ItemProgress:
-		c.that(it.Progress != nil, at+".progress", "an item of kind progress needs it")
+		c.that(it.Progress != nil, "progress", "an item of kind progress needs it")
 	case engine.ItemCheckpoint:
-		c.that(len(it.Checkpoint) > 0, at+".checkpoint", "an item of kind checkpoint needs it")
-		c.size(it.Checkpoint, l.Checkpoint, at+".checkpoint", "checkpoint_too_large")
+		c.that(len(it.Checkpoint) > 0, "checkpoint", "an item of kind checkpoint needs it")
+		c.size(it.Checkpoint, l.Checkpoint, "checkpoint", "checkpoint_too_large")
 	case engine.ItemDone:
-		c.that(knownOutcome(it.Outcome), at+".outcome", "expected success, error, fatal, snooze, cancelled, released or lease_lost")
-		c.size(it.Result, l.Result, at+".result", "result_too_large")
-		c.that(it.RetryAfterMs >= 0 && it.RetryAfterMs <= maxRetryWait.Milliseconds(), at+".retryAfterMs", "expected 0 to ten years")
+		c.that(knownOutcome(it.Outcome), "outcome", "expected success, error, fatal, snooze, cancelled, released or lease_lost")
+		c.size(it.Result, l.Result, "result", "result_too_large")
+		c.that(it.RetryAfterMs >= 0 && it.RetryAfterMs <= maxRetryWait.Milliseconds(), "retryAfterMs", "expected 0 to ten years")
 	default:
-		c.that(false, at+".kind", "expected started, progress, checkpoint or done")
+		c.that(false, "kind", "expected started, progress, checkpoint or done")
 	}
-	c.progress(it.Progress, at+".progress")
+	c.progress(it.Progress, "progress")
 }
 
 func knownOutcome(o string) bool {

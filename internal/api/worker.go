@@ -92,11 +92,11 @@ func (s *server) report(ctx context.Context, in *body[takt.ReportRequest]) (*ans
 	if err := checkNumbers(r.Call, r.Epoch); err != nil {
 		return nil, err
 	}
-	p, err := s.partitionOf(r.Session)
+	items, err := s.limits.toItems(r.Items)
 	if err != nil {
 		return nil, err
 	}
-	items, err := s.limits.toItems(r.Items)
+	p, err := s.partitionOf(r.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func call[A any](ctx context.Context, s *server, p int, seen int64, ev engine.Ev
 	defer cancel()
 	reply, err := s.owners.Call(ctx, p, job.Epoch(seen), ev)
 	if err != nil {
-		return answer, 0, err
+		return answer, 0, &decided{err: err, epoch: reply.Epoch}
 	}
 	answer, ok := reply.Value.(A)
 	if !ok {
@@ -158,6 +158,17 @@ func call[A any](ctx context.Context, s *server, p int, seen int64, ev engine.Ev
 	}
 	return answer, reply.Epoch, nil
 }
+
+// decided is an error with the epoch of the owner that decided it (0: none did): a worker ignores a
+// refusal of an owner that is not the newest, too.
+type decided struct {
+	err   error
+	epoch job.Epoch
+}
+
+// Error and Unwrap are those of the error.
+func (d *decided) Error() string { return d.err.Error() }
+func (d *decided) Unwrap() error { return d.err }
 
 // plausible refuses an epoch that no owner can have reached: an owner that meets a higher epoch drops
 // its engine, so an invented one would drop it with each call. Epochs follow the clock in µs.

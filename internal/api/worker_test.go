@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,6 +146,9 @@ func TestOwnersRefusals(t *testing.T) {
 		r.owners.answer = func(context.Context, engine.Event) (any, error) { return nil, c.err }
 		w := r.do(post(work+"poll", `{`+sess+`}`))
 		raw, after := w.Body.String(), w.Header().Get("Retry-After")
+		if got := w.Header().Get(takt.EpochHeader); got != strconv.FormatInt(int64(epoch), 10) {
+			t.Errorf("%v: epoch %q", c.err, got)
+		}
 		p := isProblem(t, w, c.status, c.code)
 		if p.Kind != c.kind || (after != "") != (c.status == 503) {
 			t.Errorf("%v: kind %s, Retry-After %q", c.err, p.Kind, after)
