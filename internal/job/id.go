@@ -58,6 +58,8 @@ func stamp(at Instant, rest [10]byte) ExecutionID {
 	return id
 }
 
+var lookalike = strings.NewReplacer("i", "1", "l", "1", "o", "0")
+
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // String is 26 lower-case Crockford characters, in the order of the bytes.
@@ -84,24 +86,27 @@ func (id *ExecutionID) UnmarshalText(b []byte) error {
 // ParseExecutionID reads 26 Crockford characters (any case; i, l read as 1 and o as 0) or a UUID.
 func ParseExecutionID(s string) (ExecutionID, error) {
 	var id ExecutionID
-	bad := Errorf(KindInvalid, "bad_execution_id", "%.64q is no execution id", s).
-		WithHint("an id is 26 characters such as 06cw1bq0fr8j1x4cw6h3ybkq2c, or a UUID; `takt get executions` lists them")
+	given := s
+	bad := func() *Error {
+		return Errorf(KindInvalid, "bad_execution_id", "%.64q is no execution id", given).
+			WithHint("an id is 26 characters such as 06cw1bq0fr8j1x4cw6h3ybkq2c, or a UUID; `takt get executions` lists them")
+	}
 	var b []byte
 	var err error
 	switch len(s) {
 	case 26:
-		s = strings.NewReplacer("i", "1", "l", "1", "o", "0").Replace(strings.ToLower(s))
+		s = lookalike.Replace(strings.ToLower(s))
 		b, err = crockford.DecodeString(s)
 	case 36:
 		if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-			return id, bad
+			return id, bad()
 		}
 		b, err = hex.DecodeString(strings.ReplaceAll(s, "-", ""))
 	default:
-		return id, bad
+		return id, bad()
 	}
 	if err != nil || len(b) != len(id) {
-		return id, bad
+		return id, bad()
 	}
 	copy(id[:], b)
 	return id, nil
