@@ -4,18 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/taktsched/takt"
-	"github.com/taktsched/takt/internal/api"
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
@@ -168,69 +164,4 @@ func TestOwnersRefusals(t *testing.T) {
 	if !strings.Contains(r.log.String(), "boom") {
 		t.Error("a panic is not in the log")
 	}
-}
-
-// A poll ends when its client goes, and does not end before only because the body's deadline passes.
-func TestPollHangsAndEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(c *api.Config) { c.Now = time.Now })
-		ended := make(chan error, 1)
-		r.owners.answer = func(ctx context.Context, _ engine.Event) (any, error) {
-			<-ctx.Done()
-			ended <- ctx.Err()
-			return nil, ctx.Err()
-		}
-		ctx, leave := context.WithCancel(t.Context())
-		q := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1:7070"+work+"poll", strings.NewReader(`{`+sess+`,"waitMs":20000}`))
-		q.Header.Set("Content-Type", "application/json")
-		go r.handler.ServeHTTP(httptest.NewRecorder(), q)
-		time.Sleep(19 * time.Second)
-		synctest.Wait()
-		select {
-		case err := <-ended:
-			t.Fatalf("ended early: %v", err)
-		default:
-		}
-		leave()
-		if err := <-ended; err != context.Canceled {
-			t.Errorf("ended by %v", err)
-		}
-		// A poll whose owner never answers ends by itself.
-		begun := time.Now()
-		refused(r, post(work+"poll", `{`+sess+`,"waitMs":20000}`), 503, "timeout")
-		<-ended
-		if took := time.Since(begun); took != 30*time.Second {
-			t.Errorf("ended after %s", took)
-		}
-	})
-}
-
-// Over a real connection: the read deadline of the body must not end a hanging poll.
-func TestBodyDeadlineIsLifted(t *testing.T) {
-	r := newRig(t, nil)
-	deadlines := make(chan time.Time, 4)
-	r.owners.answer = answers(&engine.Polled{})
-	q := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:7070"+work+"poll", strings.NewReader(`{`+sess+`}`))
-	q.Header.Set("Content-Type", "application/json")
-	r.handler.ServeHTTP(deadlined{httptest.NewRecorder(), deadlines}, q)
-	close(deadlines)
-	var last time.Time
-	n := 0
-	for d := range deadlines {
-		last = d
-		n++
-	}
-	if n < 2 || !last.IsZero() {
-		t.Errorf("%d deadlines were set, the last is %v", n, last)
-	}
-}
-
-type deadlined struct {
-	http.ResponseWriter
-	set chan time.Time
-}
-
-func (d deadlined) SetReadDeadline(t time.Time) error {
-	d.set <- t
-	return nil
 }
