@@ -50,7 +50,7 @@ func (h *history) batch(p int) *engine.Batch {
 // takeEntries consumes some of the inbox; triggers become executions.
 func (h *history) takeEntries(b *engine.Batch, p int) {
 	for _, e := range h.twin.inbox {
-		if e.partition != p || h.rng.IntN(3) == 0 || len(b.Consumed) > 4 {
+		if e.partition != p || h.rng.IntN(3) == 0 || len(b.Consumed) > 2 {
 			continue
 		}
 		b.Consumed = append(b.Consumed, e.ID)
@@ -64,7 +64,7 @@ func (h *history) takeEntries(b *engine.Batch, p int) {
 // planOne makes an execution of a job for an instant, unless it is there.
 func (h *history) planOne(b *engine.Batch, p int) {
 	jobs := h.jobsOf(p)
-	if len(jobs) == 0 || h.rng.IntN(2) == 0 {
+	if len(jobs) == 0 || h.rng.IntN(3) > 0 {
 		return
 	}
 	d := pick(h, jobs)
@@ -122,7 +122,7 @@ func (h *history) colour(s *job.Shard) {
 // advance moves live executions and their shards along the table.
 func (h *history) advance(b *engine.Batch, p int) {
 	for _, e := range ordered(h.twin.live, byID) {
-		if e.Partition != p || h.rng.IntN(6) != 0 || len(b.Shards) > 30 {
+		if e.Partition != p || h.rng.IntN(6) != 0 || len(b.Shards) > 10 {
 			continue
 		}
 		from := e.State

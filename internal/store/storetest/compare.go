@@ -95,12 +95,12 @@ func (h *history) compareDecisions(namespace, name string, limit int) {
 	}))
 }
 
-// walk reads at most 5 pages of a list; the pages' own texts are the store's business.
+// walk reads at most 4 pages of a list; the pages' own texts are the store's business.
 func walk[T any](limit int, f func(store.Store, store.Page) ([]T, string, error)) func(store.Store) ([][]T, error) {
 	return func(s store.Store) ([][]T, error) {
 		var pages [][]T
 		p := store.Page{Limit: limit}
-		for range 5 {
+		for range 4 {
 			rows, next, err := f(s, p)
 			if err != nil {
 				return nil, err

@@ -1,3 +1,0 @@
-package storetest
-
-var partitionCases, commitCases, engineCases, controlCases, readerCases []examCase
