@@ -160,11 +160,12 @@ func TestClientErrors(t *testing.T) {
 		{"another server", say(404, `{"error":"nothing here"}`), ErrNotFound, "not_found"},
 		{"unreachable", say(0, ""), ErrUnavailable, "unreachable"},
 		{"not JSON", say(200, "<html>"), ErrUnavailable, "unreachable"},
-		{"too long", say(200, `{"id":"`+strings.Repeat("x", maxAnswer)+`"}`), ErrUnavailable, "unreachable"},
+		{"too long", say(200, `{"id":"`+strings.Repeat("x", 1000)+`"}`), ErrUnavailable, "unreachable"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, c := newDesk(t, ClientConfig{RetryFor: -1}, tt.say)
+			c.x.most = 1000
 			_, err := c.Execution(t.Context(), "e")
 			e, ok := errors.AsType[*Error](err)
 			if !ok || e.Problem.Code != tt.code {

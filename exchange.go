@@ -34,11 +34,12 @@ type exchange struct {
 	current atomic.Uint32
 	token   string
 	agent   string
+	most    int64 // bytes of an answer that are read
 }
 
 // newExchange checks the addresses. A bare host:port means http.
 func newExchange(server string, servers []string, token, agent string) (*exchange, error) {
-	x := &exchange{token: token, agent: agent}
+	x := &exchange{token: token, agent: agent, most: maxAnswer}
 	if server != "" {
 		servers = append([]string{server}, servers...)
 	}
@@ -95,7 +96,7 @@ func (x *exchange) ask(ctx context.Context, client *http.Client, server string, 
 	if resp.StatusCode/100 != 2 {
 		return refused(r.op, resp)
 	}
-	return decode(ctx, r.op, resp, out)
+	return x.decode(ctx, r.op, resp, out)
 }
 
 func (x *exchange) build(ctx context.Context, base string, r request) (*http.Request, error) {
@@ -130,15 +131,15 @@ func (x *exchange) build(ctx context.Context, base string, r request) (*http.Req
 }
 
 // decode reads a 2xx answer; one that breaks off is no answer.
-func decode(ctx context.Context, op string, resp *http.Response, out any) error {
-	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+func (x *exchange) decode(ctx context.Context, op string, resp *http.Response, out any) error {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, x.most+1))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("takt: %s: %w", op, context.Cause(ctx))
 	case err != nil:
 		return unreachable(op, err)
-	case len(b) > maxAnswer:
-		return unreachable(op, fmt.Errorf("the answer is longer than %d bytes", maxAnswer))
+	case int64(len(b)) > x.most:
+		return unreachable(op, fmt.Errorf("the answer is longer than %d bytes", x.most))
 	case out == nil:
 		return nil
 	}

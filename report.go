@@ -1,6 +1,7 @@
 package takt
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -24,37 +25,64 @@ func (o *outgoing) settle(err error) {
 	}
 }
 
-// put queues an item with the attempt's next number; nil when the session is over. Under the lock.
+// put queues an item with the attempt's next number. Under the lock.
 func (s *session) put(a *attempt, item ReportItem) *outgoing {
-	if s.over {
-		return nil
-	}
 	a.seq++
 	item.Execution, item.Shard, item.Token, item.Seq = a.as.Execution, a.as.Shard, a.as.Token, a.seq
 	o := &outgoing{a: a, item: item, answer: make(chan error, 1)}
-	s.queue = append(s.queue, o)
-	select {
-	case s.wake <- struct{}{}:
-	default: // it is awake
+	if s.mute {
+		o.settle(ErrLeaseLost)
+		if item.Kind == "done" {
+			s.forget(a)
+		}
+		return o
 	}
+	s.queue = append(s.queue, o)
+	s.poke()
 	return o
 }
 
-// reportLoop sends what is queued, one report at a time and in order, until the session is over. What
-// is not answered is sent again.
-func (s *session) reportLoop() {
+// poke wakes the report loop.
+func (s *session) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it will wake
+	}
+}
+
+// silence drops what is queued and all that comes later. Under the lock.
+func (s *session) silence() {
+	s.mute = true
+	if len(s.queue) > 0 {
+		s.w.log.Warn("reports are dropped; their shards run again elsewhere", "session", s.id, "items", len(s.queue))
+	}
+	for _, o := range s.queue {
+		o.settle(ErrLeaseLost)
+	}
+	s.prune()
+	s.w.notify()
+}
+
+// reportLoop sends what is queued, one report at a time and in order, until ctx ends or the session is
+// over and nothing can follow. What is not answered is sent again.
+func (s *session) reportLoop(ctx context.Context) {
 	w := s.w
+	defer func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		s.silence()
+	}()
 	b := backoff{max: s.callTimeout, jitter: w.cfg.Jitter}
 	most := s.mostItems()
 	for {
-		sent, err := s.reportOnce(most)
+		sent, err := s.reportOnce(ctx, most)
 		switch {
-		case s.ctx.Err() != nil:
+		case ctx.Err() != nil, codeOf(err) == "session_unknown", err == nil && sent == 0 && s.finished():
 			return
 		case err == nil && sent == 0:
 			select {
 			case <-s.wake:
-			case <-s.ctx.Done():
+			case <-ctx.Done():
 				return
 			}
 		case err == nil:
@@ -66,10 +94,17 @@ func (s *session) reportLoop() {
 		case refusesItems(err): // this one item: reportOnce has put it aside
 		default:
 			level, wait := b.level(), b.after(err)
-			w.log.Log(s.ctx, level, "a report was not answered; sending it again", "error", err, "items", sent, "after", wait)
-			pause(s.ctx, wait)
+			w.log.Log(ctx, level, "a report was not answered; sending it again", "error", err, "items", sent, "after", wait)
+			pause(ctx, wait)
 		}
 	}
+}
+
+// finished tells whether nothing is left to report and nothing can follow.
+func (s *session) finished() bool {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	return s.over && len(s.held) == 0
 }
 
 func (s *session) mostItems() int {
@@ -87,7 +122,7 @@ func refusesItems(err error) bool {
 
 // reportOnce sends the head of the queue, at most most items, and settles what was answered. sent is
 // how many items it took.
-func (s *session) reportOnce(most int) (sent int, err error) {
+func (s *session) reportOnce(ctx context.Context, most int) (sent int, err error) {
 	w := s.w
 	w.mu.Lock()
 	s.sweep(w.now())
@@ -108,7 +143,7 @@ func (s *session) reportOnce(most int) (sent int, err error) {
 		return req
 	}
 	var answer ReportResponse
-	err = s.call(s.ctx, w.calls, "report", s.callTimeout, build, &answer)
+	err = s.call(ctx, w.calls, "report", s.callTimeout, build, &answer)
 	if err == nil && len(answer.Items) != len(batch) {
 		err = unreachable("worker call report", fmt.Errorf("%d items were answered of %d", len(answer.Items), len(batch)))
 	}
@@ -162,8 +197,8 @@ func (s *session) answered(o *outgoing, fate string) {
 	case a.stop != nil:
 		o.settle(a.stop)
 	default:
+		a.fence() // before the handler learns of it: then its context says the same
 		o.settle(ErrLeaseLost)
-		a.fence()
 	}
 }
 
