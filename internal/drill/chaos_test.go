@@ -24,7 +24,8 @@ const (
 // chaos is a store whose commits and renewals fail by rule.
 type chaos struct {
 	store.Store
-	noFence bool // commits whatever owner, epoch and seq say (mutant)
+	noFence bool                // commits whatever owner, epoch and seq say (mutant)
+	pace    func(method string) // lets a moment pass before each call; nil: none
 
 	mu       sync.Mutex
 	rule     func(n int, b *engine.Batch) commitFault
@@ -59,6 +60,7 @@ func (c *chaos) setMute(mute bool) {
 }
 
 func (c *chaos) Commit(ctx context.Context, f store.Fence, b *engine.Batch) error {
+	c.moment("commit")
 	c.mu.Lock()
 	c.n++
 	var fault commitFault
@@ -138,7 +140,8 @@ func (c *chaos) land() error {
 }
 
 // silence is what a call meets that the database does not answer; nil when it does.
-func (c *chaos) silence(ctx context.Context) error {
+func (c *chaos) silence(ctx context.Context, method string) error {
+	c.moment(method)
 	c.mu.Lock()
 	mute := c.mute
 	c.mu.Unlock()
@@ -150,14 +153,14 @@ func (c *chaos) silence(ctx context.Context) error {
 }
 
 func (c *chaos) PartitionRows(ctx context.Context) ([]store.PartitionRow, error) {
-	if err := c.silence(ctx); err != nil {
+	if err := c.silence(ctx, "rows"); err != nil {
 		return nil, err
 	}
 	return c.Store.PartitionRows(ctx)
 }
 
 func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
-	if err := c.silence(ctx); err != nil {
+	if err := c.silence(ctx, "acquire"); err != nil {
 		return store.PartitionRow{}, err
 	}
 	return c.Store.AcquirePartition(ctx, seen, owner, clock)
@@ -171,8 +174,44 @@ func (c *chaos) ReleasePartition(ctx context.Context, f store.Fence) error {
 }
 
 func (c *chaos) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {
-	if err := c.silence(ctx); err != nil {
+	if err := c.silence(ctx, "renew"); err != nil {
 		return 0, err
 	}
 	return c.Store.RenewPartition(ctx, f)
+}
+
+func (c *chaos) moment(method string) {
+	if c.pace != nil {
+		c.pace(method)
+	}
+}
+
+func (c *chaos) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
+	c.moment("inbox")
+	return c.Store.InboxPage(ctx, partition, limit)
+}
+
+func (c *chaos) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
+	c.moment("due")
+	return c.Store.DuePage(ctx, partition, w)
+}
+
+func (c *chaos) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
+	c.moment("backlog")
+	return c.Store.BacklogPage(ctx, partition, w)
+}
+
+func (c *chaos) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
+	c.moment("executions")
+	return c.Store.ExecutionPage(ctx, partition, ids)
+}
+
+func (c *chaos) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
+	c.moment("load")
+	return c.Store.LoadPartition(ctx, partition)
+}
+
+func (c *chaos) EntryPending(ctx context.Context, entry int64) (bool, error) {
+	c.moment("pending")
+	return c.Store.EntryPending(ctx, entry)
 }

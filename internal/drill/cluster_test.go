@@ -101,6 +101,11 @@ func (c *cluster) jitter(who string) func(time.Duration) time.Duration {
 	}
 }
 
+// pace keeps answers of the store from coming at one instant.
+func (c *cluster) pace(method string) {
+	time.Sleep(time.Microsecond + time.Duration(drill.Draw(c.seed, "store", method, strconv.FormatInt(time.Now().UnixNano(), 10))%4_000))
+}
+
 // dice is a reader of bytes drawn from the seed and the instant.
 type dice struct {
 	mu   sync.Mutex
@@ -135,7 +140,7 @@ func (c *cluster) start() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	l := &life{st: &chaos{Store: file}, door: door, stop: stop, done: make(chan error, 1)}
+	l := &life{st: &chaos{Store: file, pace: c.pace}, door: door, stop: stop, done: make(chan error, 1)}
 	jitter := c.jitter("server")
 	l.app, err = app.New(ctx, app.Config{
 		DataDir: c.dir, Lease: c.lease, Wall: c.wall, Listener: door, Store: l.st, Server: "s",

@@ -98,9 +98,17 @@ func (c *cluster) forget(m *member) {
 
 var errUnlucky = errors.New("the dice say no")
 
-// work is the handler: it asks its task before every step, saves checkpoints, and makes one effect at
-// the end, under the shard's key.
+// work is the handler. It returns some nanoseconds after its end, so that handlers whose answers came
+// together do not end at one instant.
 func (m *member) work(ctx context.Context, t *takt.Task) error {
+	err := m.steps(ctx, t)
+	time.Sleep(m.crumbs(t, -2))
+	return err
+}
+
+// steps asks its task before every step, saves checkpoints, and makes one effect at the end, under the
+// shard's key.
+func (m *member) steps(ctx context.Context, t *takt.Task) error {
 	var p work
 	if err := t.BindParams(&p); err != nil {
 		return err
@@ -114,12 +122,16 @@ func (m *member) work(ctx context.Context, t *takt.Task) error {
 	if p.FailIn1000 > 0 && draw%1000 < uint64(p.FailIn1000) {
 		failAt = step + int(draw/1000)%max(p.Steps-step, 1)
 	}
+	// Nothing happens at the instant of the start, so that its report leaves before another comes.
+	if err := m.pace(ctx, time.Millisecond+m.crumbs(t, -1), false); err != nil {
+		return err
+	}
 	for ; step < p.Steps; step++ {
-		if step == failAt {
-			return errUnlucky
-		}
 		if err := m.pace(ctx, time.Duration(p.StepMs)*time.Millisecond+m.crumbs(t, step), p.Deaf); err != nil {
 			return err
+		}
+		if step == failAt {
+			return errUnlucky
 		}
 		if err := t.Progress(int64(step+1), int64(p.Steps), ""); err != nil {
 			return err
@@ -128,6 +140,7 @@ func (m *member) work(ctx context.Context, t *takt.Task) error {
 			if err := t.Checkpoint(ctx, step+1); err != nil {
 				return err
 			}
+			time.Sleep(m.crumbs(t, -3-step))
 		}
 	}
 	if err := t.Progress(int64(p.Steps), int64(p.Steps), "effect"); err != nil {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 
 var (
 	oneSeed   = flag.Int64("seed", -1, "play this seed alone")
+	dump      = flag.String("dump", "", "where TestReplay writes what it compares, for a diff")
 	manySeeds = flag.Int("seeds", 30, "how many seeds TestSeeds plays")
 )
 
@@ -47,6 +49,7 @@ func TestSeeds(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			h := playSeed(t, seed)
 			sound(t, h)
 			if t.Failed() {
@@ -66,6 +69,11 @@ func TestReplay(t *testing.T) {
 			var text []byte
 			for _, e := range h.Events {
 				text = fmt.Appendf(text, "%d %d %v %v %+v\n", e.Seq, e.At, e.When, e.Trace, e.Fact)
+			}
+			if *dump != "" {
+				if err := os.WriteFile(fmt.Sprintf("%s.%d", *dump, i), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			sum := sha256.Sum256(text)
 			if i == 0 {

@@ -227,10 +227,12 @@ func (s *storm) shake() {
 
 // restart ends the server, in one way or the other, and starts it again.
 func (s *storm) restart() {
+	// A graceful end takes a time that net/http draws by itself: begin again at a drawn instant after it.
+	again := time.Now().Add(6*time.Second + s.upTo(6*time.Second))
 	if s.c.server != nil {
 		s.c.end(s.dice.IntN(3) > 0)
 	}
-	time.Sleep(s.upTo(8 * time.Second))
+	time.Sleep(time.Until(again))
 	s.c.start()
 }
 
