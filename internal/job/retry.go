@@ -48,7 +48,7 @@ func (r Retry) Delay(fault int, jitter float64) time.Duration {
 	if !(jitter > 0) {
 		return 0
 	}
-	return time.Duration(min(jitter, 1) * float64(d))
+	return min(time.Duration(min(jitter, 1)*float64(d)), d) // float64 may round d up
 }
 
 // LossDelay is the pause after the loss-th infrastructure loss of a shard (1, 2 …): none after the first,

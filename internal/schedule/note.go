@@ -1,0 +1,64 @@
+package schedule
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Note says what a step of the clock did to the planned instant at: moved, doubled, or dropped others
+// just before it. "" when nothing. It is for previews; at must be one that s yields.
+func Note(s Schedule, at time.Time) string {
+	c, ok := s.(*cron)
+	if !ok {
+		return ""
+	}
+	now := spanAt(c.zone, at.Unix())
+	reading := wall(at.Unix() + now.offset)
+	if now.start != math.MinInt64 {
+		shown := now.shownBefore(c.zone)
+		if reading < shown {
+			return fmt.Sprintf("second %s: the clock went back", reading)
+		}
+		if note := c.noteSkipped(shown, now, at); note != "" {
+			return note
+		}
+	}
+	if now.end != math.MaxInt64 {
+		if after := spanAt(c.zone, now.end); reading >= wall(now.end+after.offset) {
+			if c.expr.interval {
+				return fmt.Sprintf("first %s: the clock goes back and it comes again", reading)
+			}
+			return fmt.Sprintf("%s comes twice: fires the first time only", reading)
+		}
+	}
+	return ""
+}
+
+// noteSkipped looks at the readings that the step to span now skipped, if at is the first instant in it.
+func (c *cron) noteSkipped(shown wall, now span, at time.Time) string {
+	begin := wall(now.start + now.offset)
+	skipped, ok := c.expr.first(shown, begin)
+	if !ok {
+		return ""
+	}
+	if !c.expr.interval {
+		if at.Unix() != now.start {
+			return ""
+		}
+		return fmt.Sprintf("moved: %s does not exist, the clock goes from %s to %s", skipped, shown, begin)
+	}
+	if first, _ := c.Next(time.Unix(now.start-1, 0)); !first.Equal(at) {
+		return ""
+	}
+	return fmt.Sprintf("dropped before it: %s does not exist, the clock goes from %s to %s", skipped, shown, begin)
+}
+
+// String is the reading as a person says it.
+func (w wall) String() string {
+	t := time.Unix(int64(w), 0).UTC()
+	if t.Second() == 0 {
+		return t.Format("15:04")
+	}
+	return t.Format("15:04:05")
+}

@@ -1,0 +1,109 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones are known where the machine has no zone files (Windows, small images)
+)
+
+// MaxText bounds the text of a cron expression, in bytes.
+const MaxText = 256
+
+// MaxEvery bounds the period of a fixed rate.
+const MaxEvery = 3660 * 24 * time.Hour
+
+// Error says what is wrong with a Spec.
+type Error struct {
+	Field   string // "cron", "timeZone", "every", "at"; "" when several fields are at odds
+	Message string // what is wrong and why
+	Hint    string // what to write instead; may be empty
+	Pos     int    // of the wrong part in Cron, in bytes, 1 is the first; 0: no single place
+}
+
+// Error is the message with its place.
+func (e *Error) Error() string {
+	s := e.Message
+	if e.Field != "" {
+		s = e.Field + ": " + s
+	}
+	if e.Pos > 0 {
+		s += fmt.Sprintf(" (at position %d)", e.Pos)
+	}
+	return s
+}
+
+// Parse makes the schedule of a spec. anchor is the instant from which `every` counts, cut to whole
+// milliseconds: the job's creation. Every error is an *Error.
+//
+// A schedule is immutable and may be used by several goroutines. Its instants are whole milliseconds in
+// UTC, from the year 1 to 9999.
+func Parse(spec Spec, anchor time.Time) (Schedule, error) {
+	set := 0
+	for _, is := range []bool{spec.Cron != "", spec.Every != 0, !spec.At.IsZero()} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case set == 0:
+		return nil, &Error{Message: "one of cron, every and at is needed", Hint: "leave the schedule out for a job that runs on request only"}
+	case set > 1:
+		return nil, &Error{Message: "only one of cron, every and at can be set"}
+	case spec.Cron != "":
+		return parseCron(spec.Cron, spec.TimeZone)
+	case spec.TimeZone != "":
+		return nil, &Error{Field: "timeZone", Message: "a time zone has a meaning for cron only"}
+	case spec.Every != 0:
+		return parseEvery(spec.Every, anchor)
+	default:
+		return parseAt(spec.At)
+	}
+}
+
+func parseCron(text, zone string) (Schedule, error) {
+	body, pos := text, 0
+	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+		rest, ok := strings.CutPrefix(text, prefix)
+		if !ok {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.ReplaceAll(rest, "\t", " "), " ")
+		if zone != "" && zone != name {
+			return nil, &Error{Field: "timeZone", Pos: len(prefix) + 1,
+				Message: fmt.Sprintf("the expression says %.64q, the time zone says %.64q", name, zone), Hint: "say it once"}
+		}
+		zone, pos = name, len(prefix)+len(name)
+		body = text[pos:]
+		if strings.Trim(body, " \t") == "" {
+			return nil, &Error{Field: "cron", Message: "a time zone without an expression", Hint: example}
+		}
+		break
+	}
+	location, err := loadZone(zone)
+	if err != nil {
+		return nil, err
+	}
+	expr, err := ParseExpression(body, DialectOf(body))
+	if err != nil {
+		if err.Pos > 0 {
+			err.Pos += pos
+		}
+		return nil, err
+	}
+	return &cron{expr: expr, zone: location}, nil
+}
+
+// loadZone finds an IANA zone; "" is UTC.
+func loadZone(name string) (*time.Location, *Error) {
+	bad := &Error{Field: "timeZone", Message: fmt.Sprintf("%.64q is no IANA time zone", name),
+		Hint: "write a name such as Europe/Berlin or UTC"}
+	if name == "Local" { // would be another zone on every server
+		return nil, bad
+	}
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, bad
+	}
+	return location, nil
+}
