@@ -27,7 +27,6 @@ func (e *Engine) load(ev Loaded) {
 	}
 	e.wallMoved = e.now.Mono
 	e.pages.more = true
-	e.due.until = e.now.Wall
 
 	dead := map[job.SessionID]bool{}
 	for _, row := range ev.Sessions {

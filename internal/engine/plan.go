@@ -167,10 +167,10 @@ func (e *Engine) plan() {
 	}
 }
 
-// incomplete tells that other schedules of d's job, due as well, may be in a part of the page that has
-// not come yet.
+// incomplete tells that another schedule of the same job may be due at the same instant and not be here
+// yet: in the next part of the page, or, after the wall clock or this engine jumped, behind until.
 func (d *dueBook) incomplete(of *dueEntry) bool {
-	return d.from != nil && len(of.def.Spec.Schedules) > 1
+	return len(of.def.Spec.Schedules) > 1 && (d.from != nil || of.cursor.Next > d.until)
 }
 
 // settleMissed makes decisions of the instants that are later than the misfire grace, but for the newest
@@ -273,7 +273,7 @@ func (e *Engine) jobChanged(entry Entry) {
 			cursors[k.schedule] = d.cursor
 		}
 	}
-	last := e.now.Wall // no schedule of the job, under whatever name, goes back behind it
+	var last job.Instant // no schedule of the job, under whatever name, goes back behind it
 	for _, c := range cursors {
 		last = max(last, c.Last)
 	}
@@ -290,7 +290,8 @@ func (e *Engine) jobChanged(entry Entry) {
 	e.fact(Fact{Kind: FactJobChanged, Job: def.Namespace + "/" + def.Name, Count: def.Revision})
 }
 
-// replan sets the cursor of one schedule for a new revision: its next instant lies behind last.
+// replan sets the cursor of one schedule for a new revision: its next instant lies behind now and behind
+// last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
 func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last job.Instant) {
 	e.unfollow(dueKey{def.UID, s.ID})
 	sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
@@ -298,7 +299,8 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last 
 		panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
 	}
 	d := &dueEntry{def: def, sched: sched, cursor: c}
-	d.cursor.Job, d.cursor.Schedule, d.cursor.Revision, d.cursor.Next = def.UID, s.ID, def.Revision, 0
+	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Last: last}
+	last = max(last, e.now.Wall)
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
 	}
@@ -327,7 +329,7 @@ func (e *Engine) owes(d *dueEntry, at job.Instant) bool {
 			return true
 		}
 	}
-	d.cursor.Last = at
+	d.cursor.Last = max(d.cursor.Last, at)
 	e.missed(d, at, at, 1)
 	return false
 }

@@ -251,7 +251,6 @@ func (e *Engine) heartbeat(ev Heartbeat) {
 		switch {
 		case h == nil:
 			b.Lost = append(b.Lost, held.Token)
-			e.counters.Stale++
 			e.traceFact(Fact{Kind: FactRejected, Token: held.Token, Session: s.ID, Worker: s.Worker, Note: "heartbeat"})
 			continue
 		case h.Closed:

@@ -1,0 +1,277 @@
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// database is the dumbest thing that keeps the store's promises: it holds committed rows, refuses what
+// the contract says must be refused, and answers the core's pages.
+type database struct {
+	seq       int64
+	lastToken job.Token
+	epoch     job.Epoch
+	live      map[job.ExecutionID]*record
+	history   map[job.ExecutionID]*record
+	revisions map[job.UID][]*job.Definition
+	cursors   map[cursorKey]job.Cursor
+	sessions  map[job.SessionID]job.Session
+	inbox     []engine.Entry
+	entries   int64
+	decisions []job.Decision
+	poison    []engine.Poison
+}
+
+type record struct {
+	row    job.Execution
+	shards []job.Shard
+}
+
+type cursorKey struct {
+	job      job.UID
+	schedule string
+}
+
+func newDatabase() *database {
+	return &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{},
+		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}}
+}
+
+// commit applies a batch or refuses it whole, as the contract says.
+func (d *database) commit(b *engine.Batch) error {
+	if b.Seq != d.seq+1 {
+		return fmt.Errorf("fence: batch %d behind %d", b.Seq, d.seq)
+	}
+	if b.LastToken < d.lastToken {
+		return fmt.Errorf("last token went back from %d to %d", d.lastToken, b.LastToken)
+	}
+	for _, id := range b.Consumed {
+		n := len(d.inbox)
+		d.inbox = slices.DeleteFunc(d.inbox, func(e engine.Entry) bool { return e.ID == id })
+		if len(d.inbox) == n {
+			return fmt.Errorf("entry guard: entry %d is not there", id)
+		}
+	}
+	if err := d.writeExecutions(b); err != nil {
+		return err
+	}
+	if err := d.writeShards(b); err != nil {
+		return err
+	}
+	for i := range b.Executions {
+		if id := b.Executions[i].Row.ID; b.Executions[i].Row.State.Ended() {
+			d.history[id] = d.live[id]
+			delete(d.live, id)
+		}
+	}
+	for _, c := range b.Cursors {
+		d.cursors[cursorKey{c.Job, c.Schedule}] = c
+	}
+	for _, c := range b.DropCursors {
+		delete(d.cursors, cursorKey{c.Job, c.Schedule})
+	}
+	for _, s := range b.Sessions {
+		d.sessions[s.ID] = s
+	}
+	for _, id := range b.EndSessions {
+		delete(d.sessions, id)
+	}
+	d.decisions = append(d.decisions, b.Decisions...)
+	d.poison = append(d.poison, b.Poison...)
+	d.seq, d.lastToken = b.Seq, b.LastToken
+	return nil
+}
+
+func (d *database) writeExecutions(b *engine.Batch) error {
+	seen := map[job.ExecutionID]bool{}
+	for i := range b.Executions {
+		w := &b.Executions[i]
+		id := w.Row.ID
+		if seen[id] {
+			return fmt.Errorf("two writes of execution %s in one batch", id)
+		}
+		seen[id] = true
+		if r := d.history[id]; w.From.Ended() && r != nil && r.row.State == w.From { // rerun: it moves back
+			d.live[id] = r
+			delete(d.history, id)
+		}
+		var stored job.ExecutionState
+		if r := cmp.Or(d.live[id], d.history[id]); r != nil {
+			stored = r.row.State
+		}
+		if stored != w.From {
+			return fmt.Errorf("state guard: execution %s is %q, not %q", id, stored, w.From)
+		}
+		if d.live[id] == nil {
+			d.live[id] = &record{shards: make([]job.Shard, w.Row.ShardTotal)}
+		}
+		d.live[id].row = w.Row
+	}
+	return nil
+}
+
+func (d *database) writeShards(b *engine.Batch) error {
+	type key struct {
+		id    job.ExecutionID
+		index int
+	}
+	seen := map[key]bool{}
+	for i := range b.Shards {
+		w := &b.Shards[i]
+		r := d.live[w.Row.Execution]
+		if k := (key{w.Row.Execution, w.Row.Index}); seen[k] {
+			return fmt.Errorf("two writes of shard %v in one batch", k)
+		} else {
+			seen[k] = true
+		}
+		if r == nil || r.shards[w.Row.Index].State != w.From {
+			return fmt.Errorf("state guard: shard %s/%d is not %q", w.Row.Execution, w.Row.Index, w.From)
+		}
+		if w.Row.CheckpointSeq < r.shards[w.Row.Index].CheckpointSeq {
+			return fmt.Errorf("checkpoint of shard %s/%d goes back", w.Row.Execution, w.Row.Index)
+		}
+		if w.Row.Token < r.shards[w.Row.Index].Token {
+			return fmt.Errorf("token of shard %s/%d goes back", w.Row.Execution, w.Row.Index)
+		}
+		row := w.Row
+		row.Attempts = slices.Clone(w.Row.Attempts)
+		r.shards[w.Row.Index] = row
+	}
+	return nil
+}
+
+func (d *database) newest(u job.UID) *job.Definition {
+	if revisions := d.revisions[u]; len(revisions) > 0 {
+		return revisions[len(revisions)-1]
+	}
+	return nil
+}
+
+func (d *database) revision(u job.UID, n int64) *job.Definition {
+	for _, def := range d.revisions[u] {
+		if def.Revision == n {
+			return def
+		}
+	}
+	return nil
+}
+
+func (d *database) full(r *record) engine.Row {
+	row := engine.Row{Execution: r.row, Shards: slices.Clone(r.shards), Definition: d.revision(r.row.JobUID, r.row.Revision)}
+	for i := range row.Shards {
+		row.Shards[i].Attempts = slices.Clone(row.Shards[i].Attempts)
+	}
+	return row
+}
+
+func (d *database) loaded(takeover bool) engine.Loaded {
+	l := engine.Loaded{Seq: d.seq, LastToken: d.lastToken, Takeover: takeover}
+	for _, s := range d.sessions {
+		l.Sessions = append(l.Sessions, s)
+	}
+	slices.SortFunc(l.Sessions, func(a, b job.Session) int { return cmp.Compare(a.ID, b.ID) })
+	for _, r := range d.ordered() {
+		if r.row.State != job.ExecutionQueued {
+			l.Executions = append(l.Executions, d.full(r))
+		}
+	}
+	return l
+}
+
+// ordered lists live executions by (PlannedAt, ID).
+func (d *database) ordered() []*record {
+	var all []*record
+	for _, r := range d.live {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *record) int {
+		return cmp.Or(cmp.Compare(a.row.PlannedAt, b.row.PlannedAt), bytes.Compare(a.row.ID[:], b.row.ID[:]))
+	})
+	return all
+}
+
+func (d *database) post(e engine.Entry) int64 {
+	d.entries++
+	e.ID = d.entries
+	d.inbox = append(d.inbox, e)
+	return e.ID
+}
+
+func (d *database) inboxPage(limit int) engine.InboxPage {
+	p := engine.InboxPage{Seq: d.seq}
+	for _, cancels := range []bool{true, false} {
+		for _, e := range d.inbox {
+			if (e.Kind == engine.EntryCancel) != cancels || len(p.Entries) == limit {
+				continue
+			}
+			e.Definition = d.newest(e.Job)
+			e.Cursors = d.cursorsOf(e.Job)
+			p.Entries = append(p.Entries, e)
+		}
+	}
+	return p
+}
+
+func (d *database) cursorsOf(u job.UID) []job.Cursor {
+	var out []job.Cursor
+	for k, c := range d.cursors {
+		if k.job == u {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, compareCursors)
+	return out
+}
+
+func compareCursors(a, b job.Cursor) int {
+	return cmp.Or(cmp.Compare(a.Next, b.Next), bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
+}
+
+func (d *database) duePage(w engine.WantDue) engine.DuePage {
+	p := engine.DuePage{Seq: d.seq, Until: w.Until}
+	var due []job.Cursor
+	for _, c := range d.cursors {
+		def := d.newest(c.Job)
+		if c.Next != 0 && c.Next <= w.Until && !def.Spec.Disabled && (w.After == nil || compareCursors(c, *w.After) > 0) {
+			due = append(due, c)
+		}
+	}
+	slices.SortFunc(due, compareCursors)
+	if len(due) > w.Limit {
+		due, p.Partial = due[:w.Limit], true
+	}
+	for _, c := range due {
+		p.Items = append(p.Items, engine.Due{Definition: d.newest(c.Job), Cursor: c})
+	}
+	return p
+}
+
+func (d *database) backlogPage(w engine.WantBacklog) engine.BacklogPage {
+	p := engine.BacklogPage{Seq: d.seq}
+	for _, r := range d.ordered() {
+		behind := cmp.Or(cmp.Compare(r.row.PlannedAt, w.PlannedAt), bytes.Compare(r.row.ID[:], w.ID[:])) > 0
+		switch {
+		case r.row.State != job.ExecutionQueued || !behind:
+		case len(p.Rows) == w.Limit:
+			p.Partial = true
+		default:
+			p.Rows = append(p.Rows, d.full(r))
+		}
+	}
+	return p
+}
+
+func (d *database) executionPage(ids []job.ExecutionID) engine.ExecutionPage {
+	p := engine.ExecutionPage{Seq: d.seq, Asked: ids}
+	for _, id := range ids {
+		if r := cmp.Or(d.live[id], d.history[id]); r != nil {
+			p.Rows = append(p.Rows, d.full(r))
+		}
+	}
+	return p
+}

@@ -1,0 +1,199 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// doJob writes a new revision of a job and its inbox entry.
+func (s *scenario) doJob(c *command) error {
+	name := c.arg(0)
+	def := &job.Definition{Namespace: "default", Name: name, CreatedAt: s.wall(), UpdatedAt: s.wall(), Revision: 1}
+	if old := s.jobs[name]; old != nil {
+		def.UID, def.CreatedAt, def.Revision = old.UID, old.CreatedAt, old.Revision+1
+	} else {
+		def.UID = job.UID{15: byte(len(s.jobs) + 1)}
+	}
+	p := &def.Spec
+	p.Pool, p.Handler, p.Shards = "files", c.str("handler", "index"), c.num("shards", 0)
+	p.Retry = job.Retry{MaxAttempts: c.num("attempts", 0), Initial: c.dur("initial", 0), Jitter: c.str("jitter", "none")}
+	p.Timeout = job.Timeout{Attempt: c.dur("timeout", 0), Stall: c.dur("stall", 0), Grace: c.dur("grace", 0)}
+	p.Disabled = c.has("disabled")
+	for _, n := range []string{"", "2"} {
+		spec := schedule.Spec{Cron: strings.ReplaceAll(c.str("cron"+n, ""), "_", " "), TimeZone: c.str("tz"+n, ""), Every: c.dur("every"+n, 0)}
+		if at := c.dur("at"+n, 0); at > 0 {
+			spec.At = wallStart.Add(at).Time()
+		}
+		if spec.Cron != "" || spec.Every > 0 || !spec.At.IsZero() {
+			p.Schedules = append(p.Schedules, job.Schedule{ID: c.str("id"+n, "main"+n), Spec: spec})
+		}
+	}
+	s.jobs[name], s.names.jobs[def.UID] = def, name
+	s.db.revisions[def.UID] = append(s.db.revisions[def.UID], def)
+	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: engine.EntryJobChanged, Job: def.UID}))
+}
+
+// posted writes an entry; it is read at once unless the command says unread.
+func (s *scenario) posted(c *command, e engine.Entry) error {
+	s.db.post(e)
+	if c.has("unread") {
+		return nil
+	}
+	return s.take(s.db.inboxPage(inboxLimit))
+}
+
+func (s *scenario) doTrigger(c *command) error {
+	def := s.jobs[c.arg(0)]
+	if def == nil {
+		return fmt.Errorf("no job %q", c.arg(0))
+	}
+	for range c.num("times", 1) {
+		s.requests++
+		req := &engine.Request{At: s.wall(), Key: c.str("key", "")}
+		if p := c.str("params", ""); p != "" {
+			req.Params = json.RawMessage(p)
+		}
+		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{0, 0, byte(s.requests)})}
+		s.names.exec(e.Execution)
+		s.db.post(e)
+	}
+	if c.has("unread") {
+		return c.err
+	}
+	return cmpErr(c.err, s.take(s.db.inboxPage(inboxLimit)))
+}
+
+func (s *scenario) doAsk(c *command) error {
+	id, _ := s.shardOf(c, c.arg(0))
+	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: engine.EntryKind(c.name), Execution: id}))
+}
+
+func (s *scenario) doEntry(c *command) error {
+	return s.posted(c, engine.Entry{Kind: engine.EntryKind(c.arg(0))})
+}
+
+func (s *scenario) doInbox(*command) error { return s.take(s.db.inboxPage(inboxLimit)) }
+
+func (s *scenario) doSetAside(c *command) error {
+	return s.take(engine.SetAside{Event: s.db.inboxPage(1), Error: "it made a step fail"})
+}
+
+func (s *scenario) doAdvance(c *command) error {
+	d, err := time.ParseDuration(c.arg(0))
+	s.quiet = c.has("quiet")
+	err = cmpErr(err, s.advance(s.mono+d))
+	s.quiet = false
+	return err
+}
+
+// doWall steps the wall clock; the monotonic one stays.
+func (s *scenario) doWall(c *command) error {
+	d, err := time.ParseDuration(strings.TrimPrefix(c.arg(0), "+"))
+	s.skew += d
+	return cmpErr(err, s.step())
+}
+
+// doReload builds a new engine from the committed rows. Hanging polls are cut; living workers poll again.
+func (s *scenario) doReload(c *command) error {
+	for _, k := range s.workers {
+		k.polling = false
+	}
+	return s.load(c.has("takeover"))
+}
+
+// doPages: with pages off, what the engine wants is read and given by command, each in its own time.
+func (s *scenario) doPages(c *command) error {
+	s.deaf = c.arg(0) == "off"
+	return nil
+}
+
+func (s *scenario) doRead(c *command) error {
+	s.deaf = false
+	defer func() { s.deaf = true }()
+	want := s.want
+	s.want = engine.Want{}
+	switch kind := c.arg(0); kind {
+	case "due":
+		s.want.Due, want.Due = want.Due, nil
+	case "backlog":
+		s.want.Backlog, want.Backlog = want.Backlog, nil
+	case "executions":
+		s.want.Executions, want.Executions = want.Executions, nil
+	case "inbox":
+		s.want.Inbox, want.Inbox = true, false
+	}
+	page := s.read()
+	s.want = want
+	if page == nil {
+		return fmt.Errorf("no %s page is wanted", c.arg(0))
+	}
+	s.pages[c.arg(0)] = page
+	return nil
+}
+
+func (s *scenario) doGive(c *command) error {
+	page := s.pages[c.arg(0)]
+	delete(s.pages, c.arg(0))
+	if page == nil {
+		return fmt.Errorf("no %s page was read", c.arg(0))
+	}
+	return s.take(page)
+}
+
+func (s *scenario) doTogether(*command) error {
+	s.gathers, s.together = true, nil
+	return nil
+}
+
+func (s *scenario) doEnd(*command) error {
+	s.gathers = false
+	return s.step(s.together...)
+}
+
+func (s *scenario) doInspect(c *command) error {
+	q := engine.InspectQuery{}
+	if c.arg(0) != "" {
+		q.Execution, _ = s.shardOf(c, c.arg(0))
+	}
+	return cmpErr(c.err, s.take(engine.Inspect{Reply: s.call("inspect", func(any) {}), Query: q}))
+}
+
+// doExpect compares committed rows, whatever the file's answers say.
+func (s *scenario) doExpect(c *command) error {
+	if c.arg(0) == "executions" {
+		if n := len(s.db.live) + len(s.db.history); strconv.Itoa(n) != c.arg(1) {
+			return fmt.Errorf("there are %d executions", n)
+		}
+		return nil
+	}
+	id, index := s.shardOf(c, c.arg(0))
+	r := s.db.live[id]
+	if r == nil {
+		r = s.db.history[id]
+	}
+	if r == nil {
+		if c.arg(1) == "nowhere" {
+			return nil
+		}
+		return fmt.Errorf("%s is nowhere", c.arg(0))
+	}
+	have := []string{string(r.row.State)}
+	if strings.Contains(c.arg(0), "/") {
+		x := &r.shards[index]
+		have = []string{string(x.State), s.names.session(x.Session), string(bytes.TrimSpace(x.Checkpoint))}
+	}
+	for i, want := range c.args[1:] {
+		if i >= len(have) || want != "-" && want != have[i] {
+			return fmt.Errorf("%s is %v, expected %v", c.arg(0), have, c.args[1:])
+		}
+	}
+	return c.err
+}

@@ -1,0 +1,154 @@
+package engine_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// epochStart is wall and monotonic zero of every world: readings count from it.
+const (
+	monoStart = 1000 * time.Second
+	wallStart = job.Instant(1_767_225_600_000) // 2026-01-01T00:00:00Z
+)
+
+// world is one partition: an engine, its database, and the time. It plays the runner: every step is
+// committed before its answers are given, and what the invariants forbid is an error.
+type world struct {
+	cfg     engine.Config
+	e       *engine.Engine
+	db      *database
+	check   *checker
+	mono    time.Duration // since the start
+	skew    time.Duration // of the wall clock against mono
+	replies map[engine.ReplyID]*caller
+	reply   engine.ReplyID
+	want    engine.Want // not read yet
+	show    func(w *world, r *engine.Result)
+	deaf    bool // pages are read and given by command only
+}
+
+// caller is who waits for an answer.
+type caller struct {
+	what   string // "A poll 3"
+	answer func(v any)
+}
+
+func newWorld(cfg engine.Config) *world {
+	w := &world{cfg: cfg, db: newDatabase(), replies: map[engine.ReplyID]*caller{}}
+	w.check = newChecker(w)
+	return w
+}
+
+func (w *world) now() engine.Now {
+	return engine.Now{Mono: monoStart + w.mono, Wall: w.wall()}
+}
+
+func (w *world) wall() job.Instant { return wallStart.Add(w.mono + w.skew) }
+
+// load begins a new epoch: an engine made of the committed rows. Whoever waited gets no answer.
+func (w *world) load(takeover bool) error {
+	w.cfg.Epoch = job.Epoch((int64(max(job.Token(w.cfg.Epoch), w.db.lastToken))/100 + 1) * 100)
+	w.e = engine.New(w.cfg)
+	w.replies, w.want = map[engine.ReplyID]*caller{}, engine.Want{}
+	return w.step(w.db.loaded(takeover))
+}
+
+// call registers a caller and gives the reply id for its event.
+func (w *world) call(what string, answer func(v any)) engine.ReplyID {
+	w.reply++
+	w.replies[w.reply] = &caller{what, answer}
+	return w.reply
+}
+
+// step runs one step, commits it, shows it, checks it and gives the answers.
+func (w *world) step(events ...engine.Event) error {
+	r := w.e.Step(w.now(), append(events, engine.Tick{}))
+	if !r.Batch.Empty() {
+		if err := w.db.commit(&r.Batch); err != nil {
+			return fmt.Errorf("commit refused: %w", err)
+		}
+	}
+	w.wanted(r.Want)
+	if err := w.check.step(&r); err != nil {
+		return err
+	}
+	if w.show != nil {
+		w.show(w, &r)
+	}
+	for _, a := range r.Answers {
+		c := w.replies[a.Reply]
+		if c == nil {
+			return fmt.Errorf("answer to %d, whom nobody waits for (or twice): %T", a.Reply, a.Value)
+		}
+		delete(w.replies, a.Reply)
+		c.answer(a.Value)
+	}
+	return nil
+}
+
+func (w *world) wanted(n engine.Want) {
+	w.want.Inbox = w.want.Inbox || n.Inbox
+	if n.Due != nil {
+		w.want.Due = n.Due
+	}
+	if n.Backlog != nil {
+		w.want.Backlog = n.Backlog
+	}
+	w.want.Executions = append(w.want.Executions, n.Executions...)
+}
+
+// settle answers what the core wants, and what timers want at once, until it wants no more.
+func (w *world) settle() error {
+	for range 1000 {
+		if page := w.read(); page != nil && !w.deaf {
+			if err := w.step(page); err != nil {
+				return err
+			}
+			continue
+		}
+		at, ok := w.e.NextWake()
+		if !ok || at > w.now().Mono {
+			return nil
+		}
+		if err := w.step(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the engine spins at %v: it wants the next tick or page at once, for ever", w.mono)
+}
+
+// read takes one wanted page from the database; nil when none is wanted.
+func (w *world) read() engine.Event {
+	if w.deaf {
+		return nil
+	}
+	switch n := &w.want; {
+	case n.Inbox:
+		n.Inbox = false
+		return w.db.inboxPage(inboxLimit)
+	case n.Due != nil:
+		p := w.db.duePage(*n.Due)
+		n.Due = nil
+		return p
+	case n.Backlog != nil:
+		p := w.db.backlogPage(*n.Backlog)
+		n.Backlog = nil
+		return p
+	case len(n.Executions) > 0:
+		p := w.db.executionPage(n.Executions)
+		n.Executions = nil
+		return p
+	}
+	return nil
+}
+
+const inboxLimit = 100
+
+// nextWake is when the engine wants its next tick, since the start.
+func (w *world) nextWake() (time.Duration, bool) {
+	at, ok := w.e.NextWake()
+	return at - monoStart, ok
+}
