@@ -15,17 +15,17 @@ import (
 // worker is a holder as R7 wants it: it numbers its calls, remembers when it sent each, and works on a
 // shard until the instant before the named call was sent + TTL − margin.
 type worker struct {
-	w        *world
-	name     string
-	life     int // incarnation
-	session  job.Session
-	call     int64
-	polls    int64
-	sent     map[int64]time.Duration
-	held     map[job.Token]*task
-	polling  bool
-	unknown  bool // the server told that it does not know the session
-	closedAt time.Duration
+	w       *world
+	name    string
+	life    int // incarnation
+	session job.Session
+	call    int64
+	polls   int64
+	sent    map[int64]time.Duration
+	held    map[job.Token]*task
+	polling bool
+	unknown bool // the server told that it does not know the session
+	over    bool // closed or dead: answers reach nobody
 }
 
 // task is a shard that the worker runs.
@@ -116,7 +116,7 @@ func (k *worker) poll(free int, wait time.Duration) request {
 // assigned begins a shard, once per token; one whose end is over already is not begun.
 func (k *worker) assigned(a *engine.Assignment) {
 	until := k.sent[a.LeaseCall] + k.w.cfg.LeaseTTL - k.w.cfg.Margin
-	if k.held[a.Token] != nil || k.w.mono >= until {
+	if k.over || k.held[a.Token] != nil || k.w.mono >= until {
 		return
 	}
 	k.held[a.Token] = &task{exec: a.Execution.ID, shard: a.Shard, token: a.Token, attempt: a.Attempt, until: until}
@@ -217,6 +217,7 @@ func (k *worker) close() request {
 		k.w.check.stopped(t.token)
 	}
 	clear(k.held)
+	k.over = true
 	return request{k.what("close", n), func(r engine.ReplyID) engine.Event {
 		return engine.SessionClose{Reply: r, Session: k.session.ID, Call: n}
 	}, func(any) {}}
@@ -228,6 +229,7 @@ func (k *worker) die() {
 		k.w.check.stopped(t.token)
 	}
 	clear(k.held)
+	k.over = true
 }
 
 // fence stops what is past its end by the worker's own clock.
