@@ -9,19 +9,19 @@ import (
 // Leaving the first out of the update also leaves its indexes alone.
 var (
 	qExecutionInsert = statement(`INSERT INTO executions (` + executionColumns + `) SELECT ` + executionMarks + `
-		WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = ?1) ON CONFLICT DO NOTHING`)
-	qExecutionUpdate = statement(`UPDATE executions SET revision = ?1, pool = ?2, handler = ?3, params = ?4, shard_total = ?5, state = ?6,
-		reason = ?7, cancel = ?8, round = ?9, started_at = ?10, ended_at = ?11 WHERE id = ?12 AND state = ?13`)
+		WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = ?) ON CONFLICT DO NOTHING`)
+	qExecutionUpdate = statement(`UPDATE executions SET revision = ?, pool = ?, handler = ?, params = ?, shard_total = ?, state = ?,
+		reason = ?, cancel = ?, round = ?, started_at = ?, ended_at = ? WHERE id = ? AND state = ?`)
 	qExecutionDelete  = statement(`DELETE FROM executions WHERE id = ? AND state = ?`)
 	qExecutionExists  = statement(`SELECT 1 FROM executions WHERE id = ?`)
 	qExecutionArchive = statement(`INSERT INTO history_executions (` + executionColumns + `) VALUES (` + executionMarks + `) ON CONFLICT DO NOTHING`)
 	qExecutionRevive  = statement(`DELETE FROM history_executions WHERE id = ? AND state = ?`)
 
 	qShardInsert = statement(`INSERT INTO shards (` + shardColumns + `) VALUES (` + shardMarks + `) ON CONFLICT DO NOTHING`)
-	qShardUpdate = statement(`UPDATE shards SET state = ?3, reason = ?4, token = ?5, session = ?6, worker = ?7, closed = ?8, confirmed = ?9,
-		attempt = ?10, faults = ?11, losses = ?12, leased_at = ?13, started_at = ?14, ended_at = ?15, timeout_at = ?16, retry_at = ?17,
-		stop_by = ?18, report_seq = ?19, checkpoint = ?20, checkpoint_seq = ?21, done = ?22, total = ?23, note = ?24, result = ?25,
-		error = ?26, attempts = ?27 WHERE execution = ?1 AND idx = ?2 AND state = ?28`)
+	qShardUpdate = statement(`UPDATE shards SET state = ?, reason = ?, token = ?, session = ?, worker = ?, closed = ?, confirmed = ?,
+		attempt = ?, faults = ?, losses = ?, leased_at = ?, started_at = ?, ended_at = ?, timeout_at = ?, retry_at = ?,
+		stop_by = ?, report_seq = ?, checkpoint = ?, checkpoint_seq = ?, done = ?, total = ?, note = ?, result = ?,
+		error = ?, attempts = ? WHERE execution = ? AND idx = ? AND state = ?`)
 	qShardDelete  = statement(`DELETE FROM shards WHERE execution = ? AND idx = ? AND state = ?`)
 	qShardArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) VALUES (` + shardMarks + `)`)
 
@@ -89,11 +89,12 @@ func (c *commit) execution(w *engine.ExecutionWrite) error {
 			string(e.Reason), string(e.Cancel), int64(e.Round), int64(e.StartedAt), int64(e.EndedAt), e.ID[:], string(w.From))
 		return c.guarded(n, err, what, string(w.From))
 	}
-	into := qExecutionInsert
-	if e.State.Ended() {
-		into = qExecutionArchive
-	}
 	c.args = executionArgs(c.args[:0], e)
+	into := qExecutionArchive
+	if !e.State.Ended() {
+		into = qExecutionInsert
+		c.args = append(c.args, e.ID[:]) // to look for it in history
+	}
 	n, err := c.exec(into, c.args...)
 	return c.guarded(n, err, what, string(w.From))
 }
@@ -126,7 +127,8 @@ func (c *commit) shard(w *engine.ShardWrite) error {
 			_, err = c.exec(qShardArchive, c.args...)
 		}
 	default:
-		n, err = c.exec(qShardUpdate, append(c.args, string(w.From))...)
+		key, values := c.args[:2:2], c.args[2:]
+		n, err = c.exec(qShardUpdate, append(append(values, key...), string(w.From))...)
 	}
 	if err == nil && n == 1 { // the usual case, without the text
 		return nil

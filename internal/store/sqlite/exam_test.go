@@ -6,15 +6,19 @@ import (
 	"path/filepath"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/taktsched/takt/internal/store"
 	"github.com/taktsched/takt/internal/store/sqlite"
 	"github.com/taktsched/takt/internal/store/storetest"
 )
 
-// harness opens stores in files of one directory that the test removes.
-func harness(t *testing.T, change ...func(*sqlite.Store)) storetest.Harness {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// harness opens stores in files below a directory that the test removes.
+func harness(t *testing.T, change func(*sqlite.Store)) storetest.Harness {
 	dir := t.TempDir()
-	return storetest.Harness{Open: func(tb storetest.TB, partitions int) store.Store {
+	return storetest.Harness{Seeds: seeds, Open: func(tb storetest.TB, partitions int) store.Store {
 		sub, err := os.MkdirTemp(dir, "")
 		if err != nil {
 			tb.Fatalf("directory: %v", err)
@@ -23,14 +27,29 @@ func harness(t *testing.T, change ...func(*sqlite.Store)) storetest.Harness {
 		if err != nil {
 			tb.Fatalf("Open: %v", err)
 		}
-		for _, f := range change {
-			f(s)
-		}
+		change(s)
 		return s
 	}}
 }
 
 func TestExam(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harness(t))
+	storetest.Run(t, harness(t, func(*sqlite.Store) {}))
+}
+
+// TestMutants shows that the exam is no formality: each half of it finds each mutant.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	for name, change := range sqlite.Mutants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := harness(t, change)
+			h.Seeds = 3
+			v := storetest.Judge(h)
+			if v.Case == "" || v.History == "" {
+				t.Fatalf("the mutant passes: cases say %q, histories say %q", v.Case, v.History)
+			}
+			t.Logf("killed: %s\nby case: %.300s\nby history: %.300s", name, v.Case, v.History)
+		})
+	}
 }

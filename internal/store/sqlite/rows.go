@@ -11,16 +11,16 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
+// Marks of hot statements are not numbered: the driver looks numbered ones up by name.
 const (
 	executionColumns = `id, partition, namespace, job, job_uid, revision, pool, handler, trigger, planned_at, request_key,
 		params, shard_total, state, reason, cancel, round, created_at, started_at, ended_at`
-	executionMarks = `?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20`
+	executionMarks = `?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?`
 
 	shardColumns = `execution, idx, state, reason, token, session, worker, closed, confirmed, attempt, faults, losses,
 		leased_at, started_at, ended_at, timeout_at, retry_at, stop_by, report_seq, checkpoint, checkpoint_seq,
 		done, total, note, result, error, attempts`
-	shardMarks = `?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23,
-		?24, ?25, ?26, ?27`
+	shardMarks = `?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?`
 
 	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
 

@@ -1,0 +1,70 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Mutants switch one part of the adapter off each.
+var Mutants = map[string]func(*Store){
+	"no fence check":          func(s *Store) { s.skip.fence = true },
+	"no state guard":          func(s *Store) { s.skip.stateGuard = true },
+	"inbox entry not deleted": func(s *Store) { s.skip.consume = true },
+}
+
+// PrepareAll prepares every statement of the package on a writing and on a reading connection.
+func PrepareAll(ctx context.Context, s *Store) error {
+	prepare := func(l *link) error {
+		var errs []error
+		for q := range texts {
+			if _, err := l.prepared(query(q)); err != nil {
+				errs = append(errs, job.Errorf(job.KindInternal, "", "%s", texts[q]).WithCause(err))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return errors.Join(s.write(ctx, rankPeople, "prepare", prepare), s.read(ctx, "prepare", prepare))
+}
+
+// Statements is the text of every statement.
+func Statements() []string { return texts }
+
+// Plan is SQLite's plan of a statement.
+func Plan(ctx context.Context, s *Store, text string) (plan string, err error) {
+	err = s.read(ctx, "plan", func(l *link) error {
+		rows, err := l.conn.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 40)...)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				return errors.Join(err, rows.Close())
+			}
+			plan += detail + "\n"
+		}
+		return errors.Join(rows.Err(), rows.Close())
+	})
+	return plan, err
+}
+
+// Block takes the writer and gives it back when the returned function is called.
+func Block(s *Store) (release func()) {
+	if err := s.gate.enter(background, rankOwnership); err != nil {
+		panic(err)
+	}
+	return s.gate.leave
+}
+
+// Waiting is how many wait for the writer.
+func Waiting(s *Store) (n int) {
+	s.gate.mu.Lock()
+	defer s.gate.mu.Unlock()
+	for _, q := range s.gate.queues {
+		n += len(q)
+	}
+	return n
+}

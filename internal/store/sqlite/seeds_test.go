@@ -1,0 +1,6 @@
+//go:build !race
+
+package sqlite_test
+
+// seeds of the random exam.
+const seeds = 100
