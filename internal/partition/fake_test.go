@@ -163,6 +163,7 @@ const (
 	sessionPanics = job.SessionID("panics")  // its report makes Step panic
 	sessionBad    = job.SessionID("bad")     // its report is written with this session, which refusing stores know
 	sessionStale  = job.SessionID("stale")   // its report is refused and writes nothing
+	sessionHangs  = job.SessionID("hangs")   // its report hangs Step until the rig's hang is closed
 	kindPanics    = engine.EntryKind("boom") // an entry that makes Step panic
 )
 
@@ -172,7 +173,7 @@ type scripted struct {
 	seq   int64
 	seen  *[]seen
 	gone  *[]engine.ReplyID
-	polls map[engine.ReplyID]bool
+	hang  chan struct{}
 	eaten map[int64]bool
 }
 
@@ -203,12 +204,18 @@ func (c *scripted) Step(now engine.Now, events []engine.Event) engine.Result {
 			if ev.Session == sessionPanics {
 				panic("a bad report")
 			}
+			if ev.Session == sessionHangs {
+				<-c.hang
+			}
 			if ev.Session == sessionStale {
 				answer(ev.Reply, false, &engine.Reported{Items: []engine.ItemStatus{engine.ItemStale}})
 				continue
 			}
 			write(ev.Session)
 			answer(ev.Reply, false, &engine.Reported{Items: []engine.ItemStatus{engine.ItemAccepted}})
+		case engine.SessionOpen:
+			write(ev.Session.ID)
+			answer(ev.Reply, false, &engine.Opened{})
 		case engine.Heartbeat:
 			answer(ev.Reply, true, &engine.Beaten{Call: ev.Call})
 		case engine.Inspect:
@@ -252,6 +259,7 @@ type rig struct {
 	node  *partition.Node
 	steps []seen // touched by the runner; read when the bubble is idle
 	gone  []engine.ReplyID
+	hang  chan struct{}
 	stop  context.CancelFunc
 	done  chan error
 }
@@ -259,13 +267,13 @@ type rig struct {
 // newRig makes and starts a node. Call it inside a bubble, where the node is up when it returns.
 func newRig(t *testing.T, st *memory, change func(*partition.Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, store: st, done: make(chan error, 1)}
+	r := &rig{t: t, store: st, done: make(chan error, 1), hang: make(chan struct{})}
 	cfg := partition.Config{Store: st, Server: "one", Incarnation: "one-1", Sole: true}
 	if change != nil {
 		change(&cfg)
 	}
 	partition.WithCore(&cfg, func(ec engine.Config) partition.Core {
-		return &scripted{cfg: ec, seen: &r.steps, gone: &r.gone, polls: map[engine.ReplyID]bool{}, eaten: map[int64]bool{}}
+		return &scripted{cfg: ec, seen: &r.steps, gone: &r.gone, hang: r.hang, eaten: map[int64]bool{}}
 	})
 	node, err := partition.NewNode(t.Context(), cfg)
 	if err != nil {

@@ -253,27 +253,30 @@ func TestOwnDeadline(t *testing.T) {
 	}
 }
 
-// A runner that hangs is not renewed: its partition goes to somebody else.
+// A runner that hangs is not renewed, so that its partition goes to somebody else.
 func TestWatchdog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st, _ := gated()
-		r := newRig(t, st, nil)
-		synctest.Wait()
-		time.Sleep(10 * time.Second)
-		if st.renewed < 6 {
-			t.Fatalf("an idle runner was renewed %d times in 10 s", st.renewed)
-		}
-		stuck := r.report("a") // its commit hangs
-		time.Sleep(4 * time.Second)
-		before := st.renewed
-		time.Sleep(time.Second + time.Millisecond)
-		synctest.Wait()
-		if res := now(t, stuck); job.KindOf(res.err) != job.KindNoOwner {
-			t.Errorf("the call behind a hanging commit got %v", res.err)
-		}
-		_ = before
-		r.end()
-	})
+	for _, mutant := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			st := &memory{}
+			r := newRig(t, st, func(c *partition.Config) { c.Switches.RenewWithoutStep = mutant })
+			time.Sleep(20 * time.Second)
+			if st.renewed < 12 {
+				t.Fatalf("an idle runner was renewed %d times in 20 s", st.renewed)
+			}
+			stuck := r.report(sessionHangs)
+			time.Sleep(5 * time.Second)
+			before := st.renewed
+			time.Sleep(20 * time.Second)
+			if renewed := st.renewed > before; renewed != mutant {
+				t.Errorf("mutant %v: renewed %d times while the runner hung", mutant, st.renewed-before)
+			}
+			close(r.hang)
+			if res := <-stuck; (job.KindOf(res.err) == job.KindNoOwner) == mutant {
+				t.Errorf("mutant %v: the call that hung got %v", mutant, res.err)
+			}
+			r.end()
+		})
+	}
 }
 
 // A caller that gives up is forgotten, and the engine is told of a poll.
