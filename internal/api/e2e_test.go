@@ -97,69 +97,84 @@ func (n *node) refused(method, path, body string, status int, code string, heade
 // From a job document to a result, with nothing but HTTP: what curl would do.
 func TestWholeServer(t *testing.T) {
 	n := startNode(t)
+	first := n.asPerson()
+	at := execs + "/" + first.Execution
+	if e := asked[takt.Execution](n, "GET", at, ""); e.State != "queued" || e.Waits != "no_worker" {
+		t.Errorf("execution %+v", e)
+	}
+	n.asWorker(first.Execution)
+	if e := asked[takt.Execution](n, "GET", at, ""); e.State != "succeeded" || e.EndedAt == nil {
+		t.Errorf("execution %+v", e)
+	}
+	n.refused("POST", at+"/cancel", "", 409, "execution_ended")
+	n.refused("POST", at+"/rerun", "", 409, "nothing_to_rerun")
+	if s := asked[takt.Stats](n, "GET", "/api/v1/stats", ""); s.Partitions[0].Granted != 1 || s.Partitions[0].Stale < 1 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+// asPerson makes a job and asks for an execution of it.
+func (n *node) asPerson() takt.Triggered {
 	j := asked[takt.Job](n, "PUT", one, doc(`{"pool":"web","handler":"index","params":{"a":1}}`))
 	if j.Metadata.Revision != 1 || j.Status.Effect != "effective" {
-		t.Errorf("job %+v %+v", j.Metadata, j.Status)
+		n.t.Errorf("job %+v %+v", j.Metadata, j.Status)
 	}
 	n.refused("PUT", one, doc(`{"pool":"web","handler":"other"}`), 409, "revision_changed", "If-Match", `"4"`)
 	n.refused("GET", jobs+"/nobody", "", 404, "job_not_found")
 	n.refused("POST", jobs+"/nobody/trigger", "", 404, "job_not_found")
 	if list := asked[takt.JobList](n, "GET", jobs, ""); len(list.Items) != 1 || list.Next != "" {
-		t.Errorf("jobs %+v", list)
+		n.t.Errorf("jobs %+v", list)
 	}
-
 	first := asked[takt.Triggered](n, "POST", one+"/trigger", `{"params":{"b":2}}`, "Idempotency-Key", "k1")
 	again := asked[takt.Triggered](n, "POST", one+"/trigger", `{"params":{"b":2}}`, "Idempotency-Key", "k1")
 	if again.Execution != first.Execution || !again.Repeated || first.Effect != "effective" || again.Effect != "effective" {
-		t.Errorf("first %+v, again %+v", first, again)
+		n.t.Errorf("first %+v, again %+v", first, again)
 	}
 	n.refused("POST", one+"/trigger", `{"params":{"b":3}}`, 409, "idempotency_key_reused", "Idempotency-Key", "k1")
-	at := execs + "/" + first.Execution
-	if e := asked[takt.Execution](n, "GET", at, ""); e.State != "queued" || e.Waits != "no_worker" {
-		t.Errorf("execution %+v", e)
-	}
+	return first
+}
 
+// asWorker runs the one shard that waits.
+func (n *node) asWorker(execution string) {
 	o := asked[takt.OpenResponse](n, "POST", work+"open", opened)
 	head := `{"session":"` + o.Session + `","epoch":` + strconv.FormatInt(o.Epoch, 10) + `,"call":`
 	p := asked[takt.PollResponse](n, "POST", work+"poll", head+`2,"number":1,"free":4,"waitMs":20000}`)
 	if len(p.Assignments) != 1 {
-		t.Fatalf("poll %+v", p)
+		n.t.Fatalf("poll %+v", p)
 	}
 	a := p.Assignments[0]
 	var params map[string]int
-	if err := json.Unmarshal(a.Params, &params); err != nil || params["a"] != 1 || params["b"] != 2 || a.Execution != first.Execution || a.LeaseCall != 2 {
-		t.Errorf("assignment %+v, params %v, %v", a, params, err)
+	if err := json.Unmarshal(a.Params, &params); err != nil || params["a"] != 1 || params["b"] != 2 || a.Execution != execution || a.LeaseCall != 2 {
+		n.t.Errorf("assignment %+v, params %v, %v", a, params, err)
 	}
-	if ws := asked[takt.WorkerList](n, "GET", "/api/v1/namespaces/default/workers", ""); len(ws.Items) != 1 || ws.Items[0].Busy != 1 || ws.Items[0].LeaseLeftMs == 0 {
-		t.Errorf("workers %+v", ws)
-	}
-	if ps := asked[takt.PoolList](n, "GET", "/api/v1/namespaces/default/pools", ""); len(ps.Items) != 1 || ps.Items[0].Slots != 4 {
-		t.Errorf("pools %+v", ps)
-	}
+	n.seeWorker(&a)
 	token := strconv.FormatInt(a.Token, 10)
-	if sh := asked[takt.ShardList](n, "GET", at+"/shards", ""); len(sh.Items) != 1 || sh.Items[0].Token != a.Token || sh.Items[0].LeaseLeftMs == 0 || sh.Items[0].Key != a.Key {
-		t.Errorf("shards %+v", sh)
-	}
 	b := asked[takt.HeartbeatResponse](n, "POST", work+"heartbeat", head+`3,"held":[{"token":`+token+`},{"token":1}]}`)
 	if len(b.Renewed) != 1 || b.Renewed[0] != a.Token || len(b.Lost) != 1 || b.Call != 3 {
-		t.Errorf("beat %+v", b)
+		n.t.Errorf("beat %+v", b)
 	}
 	item := `{"execution":"` + a.Execution + `","shard":0,"token":` + token
 	r := asked[takt.ReportResponse](n, "POST", work+"report", head+`4,"items":[`+item+`,"seq":1,"kind":"started"},`+
 		item+`,"seq":2,"kind":"checkpoint","checkpoint":{"at":9}},`+item+`,"seq":3,"kind":"done","outcome":"success","result":{"ok":true}},`+
 		`{"execution":"`+a.Execution+`","shard":0,"token":1,"seq":1,"kind":"started"}]}`)
 	if got := strings.Join(r.Items, " "); got != "accepted accepted accepted stale" {
-		t.Errorf("report: %s", got)
+		n.t.Errorf("report: %s", got)
 	}
-	if e := asked[takt.Execution](n, "GET", at, ""); e.State != "succeeded" || e.EndedAt == nil {
-		t.Errorf("execution %+v", e)
-	}
-	n.refused("POST", at+"/cancel", "", 409, "execution_ended")
-	n.refused("POST", at+"/rerun", "", 409, "nothing_to_rerun")
 	asked[takt.CloseResponse](n, "POST", work+"close", head+`5}`)
 	n.refused("POST", work+"heartbeat", head+`6}`, 404, "session_unknown")
-	if s := asked[takt.Stats](n, "GET", "/api/v1/stats", ""); s.Partitions[0].Granted != 1 || s.Partitions[0].Stale < 1 {
-		t.Errorf("stats %+v", s)
+}
+
+// seeWorker looks at a granted shard as a person.
+func (n *node) seeWorker(a *takt.Assignment) {
+	if ws := asked[takt.WorkerList](n, "GET", "/api/v1/namespaces/default/workers", ""); len(ws.Items) != 1 || ws.Items[0].Busy != 1 || ws.Items[0].LeaseLeftMs == 0 {
+		n.t.Errorf("workers %+v", ws)
+	}
+	if ps := asked[takt.PoolList](n, "GET", "/api/v1/namespaces/default/pools", ""); len(ps.Items) != 1 || ps.Items[0].Slots != 4 {
+		n.t.Errorf("pools %+v", ps)
+	}
+	sh := asked[takt.ShardList](n, "GET", execs+"/"+a.Execution+"/shards", "")
+	if len(sh.Items) != 1 || sh.Items[0].Token != a.Token || sh.Items[0].LeaseLeftMs == 0 || sh.Items[0].Key != a.Key {
+		n.t.Errorf("shards %+v", sh)
 	}
 }
 

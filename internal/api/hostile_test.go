@@ -3,8 +3,6 @@ package api_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/taktsched/takt/internal/api"
 )
 
 const (
@@ -228,9 +226,9 @@ func TestHostileRequests(t *testing.T) {
 	if len(hostile) < 60 {
 		t.Fatalf("only %d hostile requests", len(hostile))
 	}
+	r := newRig(t, nil)
 	for _, c := range hostile {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, func(a *api.Config) { a.Limits = api.Limits{} })
 			w := r.do(c.q)
 			raw := w.Body.String()
 			p := isProblem(t, w, c.status, c.code)

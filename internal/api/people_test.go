@@ -256,16 +256,20 @@ func TestExecutionIsJoinedWithMemory(t *testing.T) {
 		shards[1].Waits != "no_slot" || shards[1].Progress != nil || shards[0].Attempts[0].Error.Message != "y" {
 		t.Errorf("shards %+v", shards)
 	}
+}
 
-	// Without an owner the rows alone are shown; with another fault the fault.
-	r.owners.answer = nil
+// Without an owner the rows alone are shown; with another fault the fault; queued and not in memory is behind others.
+func TestExecutionWithoutMemory(t *testing.T) {
+	r := newRig(t, nil)
+	id := job.RequestedID(5000, [10]byte{1})
+	path := execs + "/" + id.String()
+	e := job.Execution{ID: id, Namespace: "default", Job: "nightly", ShardTotal: 2, State: job.ExecutionRunning}
+	r.store.asked[id] = e
 	if got := ok[takt.Execution](r, get(path)); got.Waits != "" {
 		t.Errorf("no owner: %+v", got)
 	}
 	r.owners.answer = func(context.Context, engine.Event) (any, error) { return nil, errors.New("disk on fire") }
 	refused(r, get(path), 500, "internal")
-
-	// Queued and not in memory: behind others.
 	e.State = job.ExecutionQueued
 	r.store.asked[id] = e
 	r.owners.answer = func(context.Context, engine.Event) (any, error) { return &engine.Inspected{}, nil }
