@@ -36,11 +36,15 @@ type work struct {
 }
 
 // join starts a worker.
-func (c *cluster) join(name string, slots int) *member {
+func (c *cluster) join(name string, slots int) *member { return c.joinWith(name, slots, nil) }
+
+// joinWith starts a worker whose calls the rule judges from the first one on.
+func (c *cluster) joinWith(name string, slots int, rule func(drill.Call) drill.Verdict) *member {
 	c.t.Helper()
 	c.joined++
 	m := &member{c: c, name: name, done: make(chan struct{})}
 	m.link = drill.NewLink(name, c.seed, c.transport(), c.tape)
+	m.link.Rule(rule)
 	w, err := takt.NewWorker(takt.WorkerConfig{Server: "http://server", Pool: "p", Name: name, Slots: slots, Grace: 5 * time.Second,
 		HTTPClient: &http.Client{Transport: m.link}, Logger: slog.New(slog.DiscardHandler), Jitter: c.jitter(name),
 		Incarnation: fmt.Sprintf("%s-%d", name, c.joined)})
