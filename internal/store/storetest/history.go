@@ -59,27 +59,27 @@ func (h *history) operation() func() {
 	switch n := h.rng.IntN(100); {
 	case n < 8:
 		return h.acquire
-	case n < 12:
-		return h.renew
 	case n < 13:
+		return h.renew
+	case n < 15:
 		return h.release
-	case n < 23:
+	case n < 24:
 		return h.putJob
-	case n < 35:
+	case n < 32:
 		return h.trigger
-	case n < 37:
+	case n < 34:
 		return h.triggerLost
-	case n < 43:
+	case n < 42:
 		return h.ask
 	case n < 44:
 		return h.sweep
-	case n < 69:
+	case n < 62:
 		return h.commit
-	case n < 77:
+	case n < 71:
 		return h.badCommit
-	case n < 79:
+	case n < 75:
 		return h.replay
-	case n < 82:
+	case n < 78:
 		return h.unknown
 	default:
 		return h.read

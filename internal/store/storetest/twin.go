@@ -74,15 +74,6 @@ func newTwin(partitions int) *twin {
 	return w
 }
 
-// copied is a state that changes can be tried on.
-func (w *twin) copied() *twin {
-	return &twin{
-		parts: slices.Clone(w.parts), jobs: maps.Clone(w.jobs), keys: maps.Clone(w.keys), inbox: slices.Clone(w.inbox),
-		lastEntry: w.lastEntry, cursors: maps.Clone(w.cursors), sessions: maps.Clone(w.sessions), live: maps.Clone(w.live),
-		history: maps.Clone(w.history), shards: maps.Clone(w.shards), decisions: slices.Clone(w.decisions), journal: slices.Clone(w.journal),
-	}
-}
-
 func (w *twin) Ping(context.Context) error { return nil }
 func (w *twin) Close() error               { return nil }
 
@@ -133,34 +124,50 @@ func (w *twin) ReleasePartition(_ context.Context, f store.Fence) error {
 	return nil
 }
 
-// Commit tries the batch on a copy and keeps that when nothing objects.
+// Commit looks at every guard before it changes anything.
 func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 	if err := store.CheckBatch(b); err != nil {
 		return err
 	}
-	try := w.copied()
-	if err := try.apply(f, b); err != nil {
-		return err
-	}
-	*w = *try
-	return nil
-}
-
-func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 	p := w.owned(f)
 	if p == nil || p.Seq != b.Seq-1 {
 		return refuse(job.KindFenced, "fence")
 	}
-	p.Seq, p.LastToken = b.Seq, max(p.LastToken, b.LastToken)
 	for _, id := range b.Consumed {
-		at := slices.IndexFunc(w.inbox, func(e twinEntry) bool { return e.ID == id && e.partition == f.Partition })
-		if at < 0 {
+		if !slices.ContainsFunc(w.inbox, func(e twinEntry) bool { return e.ID == id && e.partition == f.Partition }) {
 			return refuse(job.KindFenced, "entry_guard")
 		}
-		w.inbox = slices.Delete(w.inbox, at, at+1)
 	}
-	if err := w.applyRows(b); err != nil {
-		return err
+	alive := map[job.ExecutionID]bool{} // by this batch
+	for _, x := range b.Executions {
+		if stored, _ := w.find(x.Row.ID); stored.State != x.From {
+			return refuse(job.KindFenced, "state_guard")
+		}
+		alive[x.Row.ID] = true
+	}
+	for _, x := range b.Shards {
+		_, live := w.live[x.Row.Execution]
+		if !live && !alive[x.Row.Execution] || w.shards[shardKey{x.Row.Execution, x.Row.Index}].State != x.From {
+			return refuse(job.KindFenced, "state_guard")
+		}
+	}
+	p.Seq, p.LastToken = b.Seq, max(p.LastToken, b.LastToken)
+	w.inbox = slices.DeleteFunc(w.inbox, func(e twinEntry) bool { return slices.Contains(b.Consumed, e.ID) })
+	return w.apply(f, b)
+}
+
+func (w *twin) apply(f store.Fence, b *engine.Batch) error {
+	for _, x := range b.Executions {
+		delete(w.live, x.Row.ID)
+		delete(w.history, x.Row.ID)
+		if x.Row.State.Ended() {
+			w.history[x.Row.ID] = x.Row
+		} else {
+			w.live[x.Row.ID] = x.Row
+		}
+	}
+	for _, x := range b.Shards {
+		w.shards[shardKey{x.Row.Execution, x.Row.Index}] = x.Row
 	}
 	for _, c := range b.Cursors {
 		w.cursors[cursorKey{c.Job, c.Schedule}] = twinCursor{f.Partition, c}
@@ -181,36 +188,6 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 	}
 	w.journal = append(w.journal, store.JournalRow{Partition: f.Partition, Seq: b.Seq, Epoch: f.Epoch, At: b.At, Facts: facts})
 	return err
-}
-
-func (w *twin) applyRows(b *engine.Batch) error {
-	for _, x := range b.Executions {
-		id := x.Row.ID
-		stored, live := w.live[id]
-		if !live {
-			stored = w.history[id]
-		}
-		if stored.State != x.From {
-			return refuse(job.KindFenced, "state_guard")
-		}
-		delete(w.history, id)
-		w.live[id] = x.Row
-	}
-	for _, x := range b.Shards {
-		_, live := w.live[x.Row.Execution]
-		key := shardKey{x.Row.Execution, x.Row.Index}
-		if !live || w.shards[key].State != x.From {
-			return refuse(job.KindFenced, "state_guard")
-		}
-		w.shards[key] = x.Row
-	}
-	for _, x := range b.Executions {
-		if x.Row.State.Ended() {
-			delete(w.live, x.Row.ID)
-			w.history[x.Row.ID] = x.Row
-		}
-	}
-	return nil
 }
 
 func (w *twin) shardsOf(id job.ExecutionID) []job.Shard {
