@@ -96,11 +96,16 @@ func (e *Engine) duePage(ev DuePage) {
 	}
 	for _, item := range ev.Items {
 		c := item.Cursor
-		if c.Revision != item.Definition.Revision {
-			continue // its job_changed entry is on its way: replan decides what the old revision still owes
-		}
 		k := dueKey{c.Job, c.Schedule}
-		if e.due.entries[k] != nil || e.pages.cursorChanged(k, ev.Seq) {
+		switch {
+		case e.pages.cursorChanged(k, ev.Seq):
+			continue
+		case c.Revision != item.Definition.Revision:
+			// Its job_changed entry is on its way and decides what the old revision still owes, for all
+			// schedules of the job together: none of them may go on alone.
+			e.unfollowJob(c.Job)
+			continue
+		case e.due.entries[k] != nil:
 			continue
 		}
 		e.follow(item.Definition, c)
@@ -137,6 +142,14 @@ func (e *Engine) unfollow(k dueKey) {
 	if entry := e.due.entries[k]; entry != nil {
 		heap.Remove(&e.due.heap, entry.index)
 		delete(e.due.entries, k)
+	}
+}
+
+func (e *Engine) unfollowJob(u job.UID) {
+	for k := range e.due.entries {
+		if k.job == u {
+			e.unfollow(k)
+		}
 	}
 }
 

@@ -103,6 +103,7 @@ func (d *driver) later(in time.Duration, l letter) {
 
 // post sends a call: it may be lost, doubled, late, and so may its answer.
 func (d *driver) post(r request) {
+	d.log("t=%v sent: %s %+v", d.mono, r.what, r.event(0))
 	if d.fault(3) {
 		return
 	}

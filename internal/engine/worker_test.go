@@ -100,6 +100,9 @@ func (k *worker) poll(free int, wait time.Duration) request {
 	ev := engine.Poll{Session: k.session.ID, Call: n, Number: k.polls, Free: free, Held: k.tokens(), Wait: wait}
 	k.polling = true
 	return request{k.what("poll", n), func(r engine.ReplyID) engine.Event { ev.Reply = r; return ev }, func(v any) {
+		if ev.Number != k.polls || !k.polling {
+			return // it had given this poll up
+		}
 		k.polling = false
 		k.refused(v)
 		p, ok := v.(*engine.Polled)
