@@ -68,3 +68,12 @@ func Waiting(s *Store) (n int) {
 	}
 	return n
 }
+
+// OnWriter runs f on the driver's connection that writes.
+func OnWriter(s *Store, f func(conn any) error) error {
+	defer Block(s)()
+	if _, err := s.writer.prepared(qCommit); err != nil { // connects
+		return err
+	}
+	return s.writer.conn.Raw(f)
+}
