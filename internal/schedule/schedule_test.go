@@ -235,3 +235,21 @@ func BenchmarkNext(b *testing.B) {
 		})
 	}
 }
+
+// A walk that begins inside the second pass of an overlap (a restart, say) does not fire readings again.
+func TestNextFromInsideOverlap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ expr, zone, after, want string }{
+		{"0,30 1 * * *", "America/New_York", "2025-11-02T01:10:00-05:00", "2025-11-03T01:00:00-05:00"},
+		{"30 1 * * *", "America/New_York", "2025-11-02T01:00:00-05:00", "2025-11-03T01:30:00-05:00"},
+		{"30 1 * * *", "America/New_York", "2025-11-02T01:29:59.999-05:00", "2025-11-03T01:30:00-05:00"},
+		{"30 1,2 * * *", "America/New_York", "2025-11-02T01:10:00-05:00", "2025-11-02T02:30:00-05:00"},
+		{"30 2 * * *", "Antarctica/Troll", "2025-10-26T02:10:00+00:00", "2025-10-27T02:30:00+00:00"},
+		{"*/30 1 * * *", "America/New_York", "2025-11-02T01:10:00-05:00", "2025-11-02T01:30:00-05:00"},
+	} {
+		got, ok := parse(t, schedule.Spec{Cron: c.expr, TimeZone: c.zone}, time.Time{}).Next(instant(t, c.after))
+		if !ok || !got.Equal(instant(t, c.want)) {
+			t.Errorf("%s in %s after %s: %v, %v; want %s", c.expr, c.zone, c.after, got, ok, c.want)
+		}
+	}
+}

@@ -183,7 +183,8 @@ func compare(t *rapid.T, text string, stretch time.Duration) {
 		}
 		t.Fatal(err)
 	}
-	from := step.Add(-stretch / 2).Add(time.Duration(rapid.Int64Range(0, int64(stretch/2)).Draw(t, "offset")))
+	reach := rapid.SampledFrom([]time.Duration{stretch / 2, 3 * time.Hour}).Draw(t, "reach")
+	from := step.Add(time.Duration(rapid.Int64Range(-int64(reach), int64(reach)).Draw(t, "offset")))
 	until := from.Add(stretch)
 	want := newTwin(text).fires(zone, from, until)
 	at := from
