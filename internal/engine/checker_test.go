@@ -17,13 +17,15 @@ type checker struct {
 	tokens map[job.Token]*watchedLease
 	newest job.Token
 	execs  map[job.ExecutionID]string
-	jobs   map[string]job.ExecutionID // key → execution
+	steps  int
 }
 
 type shardKey struct {
 	exec  job.ExecutionID
 	index int
 }
+
+func (k shardKey) String() string { return fmt.Sprintf("%s/%d", k.exec, k.index) }
 
 type watched struct {
 	state      string
@@ -39,7 +41,7 @@ type watchedLease struct {
 	token   job.Token
 	renewed time.Duration // when the judge last moved its end
 	ttl     time.Duration
-	session job.SessionID
+	step    int
 
 	holds bool          // the holder works on it …
 	until time.Duration // … and stops here by itself: before this instant, it is exclusive
@@ -47,7 +49,7 @@ type watchedLease struct {
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, shards: map[shardKey]*watched{}, tokens: map[job.Token]*watchedLease{},
-		execs: map[job.ExecutionID]string{}, jobs: map[string]job.ExecutionID{}}
+		execs: map[job.ExecutionID]string{}}
 }
 
 func (c *checker) shard(k shardKey) *watched {
@@ -62,6 +64,7 @@ func (c *checker) step(r *engine.Result) error {
 	if c.off {
 		return nil
 	}
+	c.steps++
 	for _, facts := range [][]engine.Fact{r.Trace, r.Batch.Facts} {
 		for i := range facts {
 			if err := c.fact(&facts[i]); err != nil {
@@ -150,7 +153,7 @@ func (c *checker) granted(f *engine.Fact) error {
 	if f.Checkpoint != s.checkpoint {
 		return fmt.Errorf("token %d begins from checkpoint %d, the newest is %d", f.Token, f.Checkpoint, s.checkpoint)
 	}
-	l := &watchedLease{key: shardKey{f.Execution, f.Shard}, token: f.Token, session: f.Session, ttl: c.w.cfg.LeaseTTL}
+	l := &watchedLease{key: shardKey{f.Execution, f.Shard}, token: f.Token, ttl: c.w.cfg.LeaseTTL, step: c.steps}
 	s.open, s.leases = l, append(s.leases, l)
 	c.tokens[f.Token] = l
 	return nil
@@ -186,6 +189,32 @@ func (c *checker) rows(r *engine.Result) error {
 		}
 	}
 	return nil
+}
+
+// reported: only the newest token of a shard writes.
+func (c *checker) reported(items []engine.ReportItem, answer any) error {
+	rep, ok := answer.(*engine.Reported)
+	if !ok {
+		return nil
+	}
+	for i, it := range items {
+		leases := c.shard(shardKey{it.Execution, it.Shard}).leases
+		if n := len(leases); n > 0 && leases[n-1].step == c.steps {
+			leases = leases[:n-1] // granted after the reports of this step were taken in
+		}
+		if rep.Items[i] == engine.ItemAccepted && (len(leases) == 0 || leases[len(leases)-1].token != it.Token) {
+			return fmt.Errorf("t=%v: %s under token %d is accepted although a newer one was granted", c.w.mono, it.Kind, it.Token)
+		}
+	}
+	return nil
+}
+
+// forget: the database was set back. What the holders do, and the tokens they have seen, it can not undo.
+func (c *checker) forget() {
+	c.execs = map[job.ExecutionID]string{}
+	for _, s := range c.shards {
+		*s = watched{leases: s.leases}
+	}
 }
 
 // received is called by a worker that has taken an assignment or a renewal in: it works until then.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -40,6 +41,22 @@ type cursorKey struct {
 func newDatabase() *database {
 	return &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{},
 		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}}
+}
+
+func (d *database) copy() *database {
+	c := *d
+	c.live, c.history = copyRecords(d.live), copyRecords(d.history)
+	c.revisions, c.cursors, c.sessions = maps.Clone(d.revisions), maps.Clone(d.cursors), maps.Clone(d.sessions)
+	c.inbox = slices.Clone(d.inbox)
+	return &c
+}
+
+func copyRecords(m map[job.ExecutionID]*record) map[job.ExecutionID]*record {
+	c := map[job.ExecutionID]*record{}
+	for id, r := range m {
+		c[id] = &record{r.row, slices.Clone(r.shards)}
+	}
+	return c
 }
 
 // commit applies a batch or refuses it whole, as the contract says.

@@ -23,7 +23,7 @@ func (e *Engine) load(ev Loaded) {
 	e.pages.off = e.cfg.Switches.NoPageGuard
 	e.token = max(ev.LastToken, job.Token(e.cfg.Epoch))
 	if e.cfg.Switches.TokensFromZero {
-		e.token = 0
+		e.token = ev.LastToken
 	}
 	e.wallMoved = e.now.Mono
 	e.pages.more = true

@@ -170,7 +170,7 @@ func (d *driver) tick() error {
 		case l.do != nil:
 			l.do()
 		case l.req != nil:
-			events = append(events, l.req.event(d.call(l.req.what, l.req.answer)))
+			events = append(events, l.req.event(d.ask(*l.req)))
 		case l.ev != nil:
 			events = append(events, l.ev)
 		}

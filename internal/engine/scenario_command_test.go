@@ -82,6 +82,7 @@ func init() { // it refers to functions that refer to it
 		"job": (*scenario).doJob, "trigger": (*scenario).doTrigger, "cancel": (*scenario).doAsk, "rerun": (*scenario).doAsk,
 		"entry": (*scenario).doEntry, "inbox": (*scenario).doInbox, "setaside": (*scenario).doSetAside,
 		"advance": (*scenario).doAdvance, "wall": (*scenario).doWall, "reload": (*scenario).doReload,
+		"backup": (*scenario).doBackup, "restore": (*scenario).doRestore,
 		"pages": (*scenario).doPages, "read": (*scenario).doRead, "give": (*scenario).doGive,
 		"together": (*scenario).doTogether, "end": (*scenario).doEnd,
 		"inspect": (*scenario).doInspect, "expect": (*scenario).doExpect,

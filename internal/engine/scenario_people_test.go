@@ -109,6 +109,18 @@ func (s *scenario) doReload(c *command) error {
 	return s.load(c.has("takeover"))
 }
 
+// doBackup keeps a copy of the database; doRestore sets the database back to it.
+func (s *scenario) doBackup(*command) error {
+	s.backup = s.db.copy()
+	return nil
+}
+
+func (s *scenario) doRestore(*command) error {
+	s.db = s.backup.copy()
+	s.check.forget()
+	return nil
+}
+
 // doPages: with pages off, what the engine wants is read and given by command, each in its own time.
 func (s *scenario) doPages(c *command) error {
 	s.deaf = c.arg(0) == "off"

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -28,6 +27,7 @@ type scenario struct {
 	pages    map[string]engine.Event // read and not given yet
 	pending  []request               // what living workers do next
 	begun    bool
+	backup   *database
 }
 
 // living is a worker that lives by itself: it beats, asks for work again after each answer, tells
@@ -56,41 +56,35 @@ func newScenario() *scenario {
 }
 
 // run carries one command line out and gives what the engine did.
-func (s *scenario) run(t *testing.T, line string) string {
+func (s *scenario) run(line string) (string, error) {
 	s.out.Reset()
 	c := parseCommand(line)
 	do, known := commands[c.name]
 	if !known {
-		t.Errorf("no such command: %s", c.name)
-		return ""
+		return "", fmt.Errorf("no such command: %s", c.name)
 	}
 	if !s.begun && c.name != "config" {
 		s.begun = true
-		s.try(t, s.load(false))
-		s.try(t, s.after())
+		if err := cmpErr(s.load(false), s.after()); err != nil {
+			return "", err
+		}
 		s.out.Reset() // the first load of an empty partition is the same everywhere
 	}
-	s.try(t, do(s, c))
-	if !s.gathers {
-		s.try(t, s.after())
+	err := do(s, c)
+	if err == nil && !s.gathers {
+		err = s.after()
 	}
 	for key := range c.opts {
 		if !c.used[key] {
-			t.Errorf("%s knows no %q", c.name, key)
+			err = cmpErr(err, fmt.Errorf("%s knows no %q", c.name, key))
 		}
 	}
-	return s.out.String()
-}
-
-func (s *scenario) try(t *testing.T, err error) {
-	if err != nil {
-		t.Error(err)
-	}
+	return s.out.String(), err
 }
 
 // send takes a call in: at once, or with the others of the step that is being put together.
 func (s *scenario) send(r request) error {
-	return s.take(r.event(s.call(r.what, r.answer)))
+	return s.take(r.event(s.ask(r)))
 }
 
 func (s *scenario) take(ev engine.Event) error {

@@ -51,9 +51,10 @@ func play(t *testing.T, text string) string {
 		var answer strings.Builder
 		for ; i < len(lines) && lines[i] != "----" && lines[i] != ""; i++ {
 			out.WriteString(lines[i] + "\n")
-			answer.WriteString(s.run(t, lines[i]))
-			if t.Failed() {
-				t.Fatalf("line %d: %s\n%s", i+1, lines[i], answer.String())
+			did, err := s.run(lines[i])
+			answer.WriteString(did)
+			if err != nil {
+				t.Fatalf("line %d: %s: %v\n%s", i+1, lines[i], err, answer.String())
 			}
 		}
 		if i < len(lines) && lines[i] == "----" {

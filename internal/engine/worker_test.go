@@ -47,6 +47,7 @@ type request struct {
 	what   string
 	event  func(engine.ReplyID) engine.Event
 	answer func(any)
+	items  []engine.ReportItem // of a report
 }
 
 func newWorker(w *world, name string, life, slots int, handlers ...string) *worker {
@@ -69,7 +70,7 @@ func (k *worker) open() request {
 	n := k.number()
 	return request{k.what("open", n), func(r engine.ReplyID) engine.Event {
 		return engine.SessionOpen{Reply: r, Session: k.session, Call: n}
-	}, func(any) {}}
+	}, func(any) {}, nil}
 }
 
 // tokens lists what it names, in order.
@@ -113,7 +114,7 @@ func (k *worker) poll(free int, wait time.Duration) request {
 			k.assigned(&p.Assignments[i])
 		}
 		k.stopTold(p.Cancels)
-	}}
+	}, nil}
 }
 
 // assigned begins a shard, once per token; one whose end is over already is not begun.
@@ -163,7 +164,7 @@ func (k *worker) beat(named []job.Token, progress *job.Progress) request {
 			k.drop(token)
 		}
 		k.stopTold(b.Cancels)
-	}}
+	}, nil}
 }
 
 // drop stops a shard without a word.
@@ -211,7 +212,7 @@ func (k *worker) report(items ...engine.ReportItem) request {
 				t.told = true
 			}
 		}
-	}}
+	}, items}
 }
 
 func (k *worker) close() request {
@@ -223,7 +224,7 @@ func (k *worker) close() request {
 	k.over = true
 	return request{k.what("close", n), func(r engine.ReplyID) engine.Event {
 		return engine.SessionClose{Reply: r, Session: k.session.ID, Call: n}
-	}, func(any) {}}
+	}, func(any) {}, nil}
 }
 
 // die ends the process: nothing of it works any more.
@@ -252,7 +253,14 @@ func byShard(a, b *task) int {
 func (w *world) deliver(requests ...request) error {
 	events := make([]engine.Event, len(requests))
 	for i, r := range requests {
-		events[i] = r.event(w.call(r.what, r.answer))
+		events[i] = r.event(w.ask(r))
 	}
 	return w.step(events...)
+}
+
+// ask registers who waits for a request's answer.
+func (w *world) ask(r request) engine.ReplyID {
+	id := w.call(r.what, r.answer)
+	w.replies[id].items = r.items
+	return id
 }

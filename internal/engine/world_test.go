@@ -34,6 +34,7 @@ type world struct {
 type caller struct {
 	what   string // "A poll 3"
 	answer func(v any)
+	items  []engine.ReportItem // of a report
 }
 
 func newWorld(cfg engine.Config) *world {
@@ -59,7 +60,7 @@ func (w *world) load(takeover bool) error {
 // call registers a caller and gives the reply id for its event.
 func (w *world) call(what string, answer func(v any)) engine.ReplyID {
 	w.reply++
-	w.replies[w.reply] = &caller{what, answer}
+	w.replies[w.reply] = &caller{what: what, answer: answer}
 	return w.reply
 }
 
@@ -84,6 +85,9 @@ func (w *world) step(events ...engine.Event) error {
 			return fmt.Errorf("answer to %d, whom nobody waits for (or twice): %T", a.Reply, a.Value)
 		}
 		delete(w.replies, a.Reply)
+		if err := w.check.reported(c.items, a.Value); err != nil {
+			return err
+		}
 		c.answer(a.Value)
 	}
 	return nil
