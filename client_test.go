@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -247,6 +248,59 @@ func TestClientRetries(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasNeverSentIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		c, err := NewClient(ClientConfig{Server: "a", HTTPClient: &http.Client{Transport: tripper(func(*http.Request) (*http.Response, error) {
+			if tries++; tries < 3 {
+				return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+		})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Rerun(t.Context(), "e", ""); err != nil || tries != 3 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+	})
+}
+
+// TestSilentServer: a worker's call that gets no answer in time goes to the next server.
+func TestSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, err := newExchange("a", []string{"b"}, "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Host == "a" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+		})}
+		ask := func(cause error) error {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+			defer cancel()
+			return x.do(ctx, client, request{op: "ask", method: "GET", path: "/"}, nil)
+		}
+		if err := ask(errRepoll); !errors.Is(err, errRepoll) {
+			t.Fatal(err)
+		}
+		if err := ask(errCallTimeout); !errors.Is(err, errCallTimeout) {
+			t.Fatalf("the worker itself dropped the call, and it went to another server: %v", err)
+		}
+		if err := ask(nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestTriggerDrawsAKey(t *testing.T) {
 	d, c := newDesk(t, ClientConfig{}, say(200, "{}"))

@@ -166,8 +166,13 @@ func TestBeatAfterWakingNamesNothing(t *testing.T) {
 		s.offer(1)
 		s.until(3500 * time.Millisecond)
 		z.ahead.Store(int64(20 * time.Second))
-		s.until(10 * time.Second)
+		s.until(30 * time.Second)
 	}, z.prepare)
+	for _, p := range s.spoken("poll") {
+		if held := len(parse[PollRequest](t, []byte(p.body)).Held); p.at > 4*time.Second && held > 0 {
+			t.Errorf("the poll at %v names %d", p.at, held)
+		}
+	}
 	for _, b := range s.spoken("heartbeat") {
 		held := len(parse[HeartbeatRequest](t, []byte(b.body)).Held)
 		if (b.at < 4*time.Second) != (held == 1) {
@@ -186,7 +191,7 @@ func TestAnswerAfterTheDeadlineRevivesNothing(t *testing.T) {
 		s.spoil("heartbeat", fault{lag: time.Second}) // leaves at 3 s, is back at 4 s; meanwhile 12 s pass unseen
 		s.until(3500 * time.Millisecond)
 		z.ahead.Store(int64(12 * time.Second)) // 15.5 s: past 13.5 s, before 16.5 s
-		s.until(5 * time.Second)
+		s.until(4200 * time.Millisecond)
 		select {
 		case cause := <-saw:
 			if !errors.Is(cause, ErrLeaseLost) {
