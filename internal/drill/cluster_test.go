@@ -62,6 +62,7 @@ type life struct {
 func newCluster(t *testing.T, seed uint64, lease partition.Lease) *cluster {
 	c := &cluster{t: t, seed: seed, dir: t.TempDir(), lease: lease.Filled(), net: drill.NewNetwork(), tape: &drill.Tape{},
 		seen: map[[2]int64]time.Time{}, workers: map[string]*member{}}
+	t.Cleanup(c.abandon)
 	c.front = drill.NewLink("people", seed, c.transport(), c.tape)
 	var err error
 	c.people, err = takt.NewClient(takt.ClientConfig{Server: "http://server", HTTPClient: &http.Client{Transport: c.front},
@@ -204,15 +205,78 @@ func (c *cluster) observe(o partition.Observation) {
 func (c *cluster) put(name string, spec takt.JobSpec) {
 	c.t.Helper()
 	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: name}, Spec: spec}
-	if _, err := c.people.PutJob(c.t.Context(), j, takt.PutOptions{}); err != nil {
-		c.t.Fatal(err)
+	var err error
+	for range 50 { // the client sends it once
+		if _, err = c.people.PutJob(c.t.Context(), j, takt.PutOptions{}); err == nil {
+			return
+		}
+		time.Sleep(300 * time.Millisecond)
 	}
+	c.t.Fatal(err)
 }
 
 // trigger asks for an execution and returns its id.
 func (c *cluster) trigger(name, key string) (string, error) {
 	r, err := c.people.Trigger(c.t.Context(), name, takt.TriggerOptions{IdempotencyKey: key})
 	return r.Execution, err
+}
+
+// ask sends a cancel or a rerun until it is answered: these calls are not repeated by the client.
+func (c *cluster) ask(call func(context.Context, string, string) (takt.Asked, error), id string) {
+	c.t.Helper()
+	var err error
+	for range 50 {
+		if _, err = call(c.t.Context(), id, ""); err == nil || errors.Is(err, takt.ErrConflict) {
+			return // a conflict: an earlier sending has had its effect
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+	c.t.Fatalf("no answer in time: %v", err)
+}
+
+// ended waits until an execution has ended.
+func (c *cluster) ended(id string) { c.endedRound(id, 0) }
+
+// endedRound waits until an execution has ended its n-th rerun.
+func (c *cluster) endedRound(id string, round int) {
+	c.t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(500 * time.Millisecond) {
+		x, err := c.people.Execution(c.t.Context(), id)
+		if err == nil && x.EndedAt != nil && x.Round >= round {
+			return
+		}
+		if time.Now().After(end) {
+			c.t.Fatalf("%s has not ended: %s, %v", id, x.State, err)
+		}
+	}
+}
+
+// abandon ends what a test that failed half-way has left, so that the bubble can end.
+func (c *cluster) abandon() {
+	for _, m := range c.members() {
+		m.kill()
+	}
+	if c.server != nil {
+		c.server.stop()
+	}
+	c.quiet()
+}
+
+func (c *cluster) quiet() {
+	c.front.Close()
+	for _, d := range c.doors {
+		d.CloseIdleConnections()
+	}
+	c.wg.Wait()
+}
+
+func (c *cluster) mustTrigger(name, key string) string {
+	c.t.Helper()
+	id, err := c.trigger(name, key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return id
 }
 
 // close ends everything that is left and returns the history.
@@ -224,11 +288,7 @@ func (c *cluster) close() *drill.History {
 	if c.server != nil {
 		c.end(false)
 	}
-	c.front.Close()
-	for _, d := range c.doors {
-		d.CloseIdleConnections()
-	}
-	c.wg.Wait()
+	c.quiet()
 	h := &drill.History{Wire: c.tape.Wire(), Effects: c.tape.Effects(), End: time.Now(),
 		TTL: c.lease.TTL, Margin: c.lease.Margin, OwnerTTL: c.lease.OwnerTTL, Slack: 3 * time.Second}
 	c.read(h)
