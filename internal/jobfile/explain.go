@@ -41,9 +41,19 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema, doc any
 		return e
 	case strings.Contains(msg, takt.DurationPattern):
 		return d.At(field, fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w")
+	case strings.HasPrefix(msg, "expected string to match pattern "):
+		pattern := strings.TrimPrefix(msg, "expected string to match pattern ")
+		hint := "it must match " + pattern
+		if pattern == namePattern {
+			hint = "names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends"
+		}
+		return d.At(field, fmt.Sprintf("%.80q does not fit", detail.Value), hint)
 	}
 	return d.At(field, msg, "")
 }
+
+// namePattern is what takt.JobMetadata asks of names.
+const namePattern = `^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`
 
 func jsonType(v any) string {
 	switch v := v.(type) {

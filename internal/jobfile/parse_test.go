@@ -80,6 +80,8 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"text for number", head + "spec:\n  pool: p\n  handler: h\n  shards: {count: many}\n", `f.yaml:7:19: spec.shards.count: wrong type: expected integer, got the string "many"`, ""},
 		{"text for mapping", head + "spec: nothing\n", `f.yaml:4:7: spec: wrong type: expected object, got the string "nothing"`, ""},
 		{"missing", head + "spec:\n  handler: h\n", "f.yaml:5:3: spec: pool is missing", ""},
+		{"no name", "apiVersion: takt/v1\nkind: Job\nmetadata: {name: 月度账单}\nspec: {pool: p, handler: h}\n", `f.yaml:3:18: metadata.name: "月度账单" does not fit`, "63 lower-case"},
+		{"no handler", head + "spec: {pool: p, handler: a b}\n", `f.yaml:4:26: spec.handler: "a b" does not fit`, "it must match"},
 		{"out of range", head + "spec:\n  pool: p\n  handler: h\n  shards:\n    count: 0\n", "f.yaml:8:12: spec.shards.count: expected number >= 1", ""},
 		{"no duration", head + "spec:\n  pool: p\n  handler: h\n  schedule: {every: 5x}\n", "f.yaml:7:21: spec.schedule.every: 5x is no duration", "90s"},
 		{"bad cron", head + "spec:\n  pool: p\n  handler: h\n  schedule:\n    cron: 61 * * * *\n", "f.yaml:8:11: spec.schedule.cron: ", ""},
