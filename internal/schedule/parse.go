@@ -107,3 +107,11 @@ func loadZone(name string) (*time.Location, *Error) {
 	}
 	return location, nil
 }
+
+// Zone is the time zone of a cron schedule, UTC for others.
+func Zone(s Schedule) *time.Location {
+	if c, ok := s.(*cron); ok {
+		return c.zone
+	}
+	return time.UTC
+}

@@ -1,0 +1,135 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// Bounds of a job's spec.
+const (
+	MaxParams   = 256 << 10 // bytes of params
+	MaxShards   = 10_000
+	MaxRetries  = 100 // attempts by the handler's fault
+	MaxFactor   = 10
+	MaxDuration = schedule.MaxEvery // any length of time in a spec
+)
+
+var (
+	namePattern    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+	handlerPattern = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
+)
+
+// ValidName tells whether s can name a namespace, pool, job or schedule: 1 to 63 lower-case letters,
+// digits, '.' and '-', with a letter or digit at both ends.
+func ValidName(s string) bool { return namePattern.MatchString(s) }
+
+// Validate checks everything in the spec that can be checked without looking elsewhere. The error is an
+// *Error of KindInvalid or KindTooLarge whose Field is the path in a job document, such as
+// "spec.retry.backoff.factor".
+func (s *Spec) Validate() error {
+	if !ValidName(s.Pool) {
+		return invalid("bad_name", "spec.pool", "%.64q is no name", s.Pool).
+			WithHint("names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends")
+	}
+	if !handlerPattern.MatchString(s.Handler) {
+		return invalid("bad_name", "spec.handler", "%.64q is no name of a handler", s.Handler).
+			WithHint("1 to 128 letters, digits and _ . : / -")
+	}
+	if len(s.Params) > MaxParams {
+		return Errorf(KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", len(s.Params), MaxParams).
+			WithField("spec.params").WithHint("keep large inputs in your own storage and pass a reference")
+	}
+	if len(s.Params) > 0 && !json.Valid(s.Params) {
+		return invalid("bad_json", "spec.params", "this is no JSON value")
+	}
+	if s.Shards < 0 || s.Shards > MaxShards {
+		return invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards)
+	}
+	for _, check := range []func() error{s.validateSchedules, s.Retry.validate, s.Timeout.validate} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Spec) validateSchedules() error {
+	seen := map[string]bool{}
+	for i, one := range s.Schedules {
+		field := "spec.schedule"
+		if len(s.Schedules) > 1 {
+			field = fmt.Sprintf("spec.schedules[%d]", i)
+		}
+		if !ValidName(one.ID) || seen[one.ID] {
+			return invalid("bad_name", field+".id", "%.64q is no name, or two schedules have it", one.ID)
+		}
+		seen[one.ID] = true
+		_, err := schedule.Parse(one.Spec, time.Time{})
+		if err == nil {
+			continue
+		}
+		bad, ok := errors.AsType[*schedule.Error](err)
+		if !ok {
+			return invalid("bad_schedule", field, "%v", err)
+		}
+		if bad.Field != "" {
+			field += "." + bad.Field
+		}
+		message := bad.Message
+		if bad.Pos > 0 {
+			message += fmt.Sprintf(" (at position %d)", bad.Pos)
+		}
+		return invalid("bad_schedule", field, "%s", message).WithHint("%s", bad.Hint)
+	}
+	return nil
+}
+
+func (r *Retry) validate() error {
+	if r.MaxAttempts < 0 || r.MaxAttempts > MaxRetries {
+		return invalid("out_of_range", "spec.retry.maxAttempts", "%d is out of range 1-%d", r.MaxAttempts, MaxRetries)
+	}
+	if r.Factor != 0 && !(r.Factor >= 1 && r.Factor <= MaxFactor) { // also NaN
+		return invalid("out_of_range", "spec.retry.backoff.factor", "%v is out of range 1-%d", r.Factor, MaxFactor)
+	}
+	if r.Jitter != "" && r.Jitter != JitterFull && r.Jitter != JitterNone {
+		return invalid("bad_jitter", "spec.retry.backoff.jitter", "%.64q is neither full nor none", r.Jitter)
+	}
+	return firstBadDuration(
+		bounded{"spec.retry.backoff.initial", r.Initial},
+		bounded{"spec.retry.backoff.max", r.Max},
+	)
+}
+
+func (t *Timeout) validate() error {
+	return firstBadDuration(
+		bounded{"spec.timeout.attempt", t.Attempt},
+		bounded{"spec.timeout.stall", t.Stall},
+		bounded{"spec.timeout.grace", t.Grace},
+	)
+}
+
+type bounded struct {
+	field string
+	is    time.Duration
+}
+
+func firstBadDuration(all ...bounded) error {
+	for _, d := range all {
+		if d.is < 0 || d.is > MaxDuration {
+			return invalid("out_of_range", d.field, "%v is negative or more than ten years", d.is)
+		}
+		if d.is%time.Millisecond != 0 {
+			return invalid("out_of_range", d.field, "%v has a fraction of a millisecond", d.is).WithHint("durations are whole milliseconds")
+		}
+	}
+	return nil
+}
+
+func invalid(code, field, format string, args ...any) *Error {
+	return Errorf(KindInvalid, code, format, args...).WithField(field)
+}
