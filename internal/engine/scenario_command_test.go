@@ -76,12 +76,12 @@ var commands map[string]func(s *scenario, c *command) error
 
 func init() { // it refers to functions that refer to it
 	commands = map[string]func(s *scenario, c *command) error{
-		"config": (*scenario).doConfig, "worker": (*scenario).doWorker, "kill": (*scenario).doKill, "freeze": (*scenario).doFreeze,
+		"config": (*scenario).doConfig, "worker": (*scenario).doWorker, "kill": (*scenario).doKill, "freeze": (*scenario).doFreeze, "forget": (*scenario).doForget,
 		"open": (*scenario).doOpen, "poll": (*scenario).doPoll, "gone": (*scenario).doGone, "beat": (*scenario).doBeat,
 		"report": (*scenario).doReport, "close": (*scenario).doClose,
 		"job": (*scenario).doJob, "trigger": (*scenario).doTrigger, "cancel": (*scenario).doAsk, "rerun": (*scenario).doAsk,
 		"entry": (*scenario).doEntry, "inbox": (*scenario).doInbox, "setaside": (*scenario).doSetAside,
-		"advance": (*scenario).doAdvance, "wall": (*scenario).doWall, "reload": (*scenario).doReload,
+		"advance": (*scenario).doAdvance, "wall": (*scenario).doWall, "pause": (*scenario).doPause, "reload": (*scenario).doReload,
 		"backup": (*scenario).doBackup, "restore": (*scenario).doRestore,
 		"pages": (*scenario).doPages, "read": (*scenario).doRead, "give": (*scenario).doGive,
 		"together": (*scenario).doTogether, "end": (*scenario).doEnd,
@@ -153,6 +153,15 @@ func (s *scenario) doKill(c *command) error {
 func (s *scenario) doFreeze(c *command) error {
 	s.who(c)
 	delete(s.lives, c.arg(0))
+	return c.err
+}
+
+// doForget: the answers with what the worker was given got lost on their way.
+func (s *scenario) doForget(c *command) error {
+	k := s.who(c)
+	for token := range k.held {
+		k.drop(token)
+	}
 	return c.err
 }
 

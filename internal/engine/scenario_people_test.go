@@ -80,7 +80,9 @@ func (s *scenario) doEntry(c *command) error {
 	return s.posted(c, engine.Entry{Kind: engine.EntryKind(c.arg(0))})
 }
 
-func (s *scenario) doInbox(*command) error { return s.take(s.db.inboxPage(inboxLimit)) }
+func (s *scenario) doInbox(c *command) error {
+	return cmpErr(c.err, s.take(s.db.inboxPage(c.num("limit", inboxLimit))))
+}
 
 func (s *scenario) doSetAside(c *command) error {
 	return s.take(engine.SetAside{Event: s.db.inboxPage(1), Error: "it made a step fail"})
@@ -92,6 +94,13 @@ func (s *scenario) doAdvance(c *command) error {
 	err = cmpErr(err, s.advance(s.mono+d))
 	s.quiet = false
 	return err
+}
+
+// doPause lets time pass while nobody runs the engine.
+func (s *scenario) doPause(c *command) error {
+	d, err := time.ParseDuration(c.arg(0))
+	s.mono += d
+	return cmpErr(err, s.step())
 }
 
 // doWall steps the wall clock; the monotonic one stays.
