@@ -28,11 +28,12 @@ type member struct {
 // work is the parameters of the test handler: steps of a length, a checkpoint after each n-th one, and
 // how often in a thousand attempts it fails at a step.
 type work struct {
-	Steps      int  `json:"steps"`
-	StepMs     int  `json:"stepMs"`
-	Checkpoint int  `json:"checkpoint"` // 0: none
-	FailIn1000 int  `json:"failIn1000"`
-	Deaf       bool `json:"deaf"` // does not watch its context while it works
+	Steps      int    `json:"steps"`
+	StepMs     int    `json:"stepMs"`
+	Checkpoint int    `json:"checkpoint"` // 0: none
+	FailIn1000 int    `json:"failIn1000"`
+	Deaf       bool   `json:"deaf"` // does not watch its context while it works
+	Say        string `json:"say"`  // saved as a checkpoint first
 }
 
 // join starts a worker.
@@ -120,6 +121,11 @@ func (m *member) steps(ctx context.Context, t *takt.Task) error {
 	step := 0
 	if _, err := t.LastCheckpoint(&step); err != nil {
 		return err
+	}
+	if p.Say != "" {
+		if err := t.Checkpoint(ctx, p.Say); err != nil {
+			return err
+		}
 	}
 	draw := drill.Draw(m.c.seed, "handler", t.Key(), strconv.Itoa(t.Attempt()))
 	failAt := -1

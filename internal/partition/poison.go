@@ -13,7 +13,7 @@ import (
 const carefulFor = 10 * time.Second
 
 func poisonError() *job.Error {
-	return job.Errorf(job.KindInternal, "poison", "this call can not be carried out: it was set aside and recorded").
+	return job.Errorf(job.KindRejected, "poison", "this call can not be carried out: it was set aside and recorded").
 		WithHint("sending it again will not help; the server's log has the cause")
 }
 

@@ -54,7 +54,7 @@ func TestPoisonIsSetAsideAlone(t *testing.T) {
 					t.Errorf("%s: good report %d: %v", bad, i, res.err)
 				}
 			}
-			wantKind(t, <-poison, job.KindInternal, "poison")
+			wantKind(t, <-poison, job.KindRejected, "poison")
 			if res := <-r.report("after"); res.err != nil {
 				t.Errorf("%s: a report afterwards: %v", bad, res.err)
 			}
