@@ -58,6 +58,8 @@ type Sink struct {
 	highest map[int]int64
 	done    map[string]bool
 	stats   SinkStats
+	trap    func() // run once, see Trap
+	trapOf  string
 }
 
 // NewSink makes a sink that appends JSON lines to out.
@@ -107,6 +109,26 @@ func (s *Sink) Take(b Batch) (Verdict, error) {
 	return v, nil
 }
 
+// Trap runs f once: when the next batch of the worker is in the file and before it is answered. That is
+// the worst moment for the worker to die: the effect is there and no checkpoint says so.
+func (s *Sink) Trap(worker string, f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trapOf, s.trap = worker, f
+}
+
+func (s *Sink) sprung(worker string) {
+	s.mu.Lock()
+	f := s.trap
+	if f == nil || s.trapOf != worker {
+		s.mu.Unlock()
+		return
+	}
+	s.trap = nil
+	s.mu.Unlock()
+	f()
+}
+
 // Highest is the newest token that has written for a shard; 0 before the first.
 func (s *Sink) Highest(shard int) int64 {
 	s.mu.Lock()
@@ -143,6 +165,9 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
+	}
+	if v.Appended > 0 {
+		s.sprung(b.Worker)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if v.Stale {

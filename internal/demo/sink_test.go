@@ -193,6 +193,38 @@ func TestSenderThatDiesInTheMiddleOfABatch(t *testing.T) {
 	}
 }
 
+// The trap springs once, for the right worker, when the effect is there and the answer is not.
+func TestSinkTrap(t *testing.T) {
+	var file bytes.Buffer
+	s := demo.NewSink(&file)
+	post := func(b demo.Batch) int {
+		body, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := httptest.NewRecorder()
+		s.ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body)))
+		return rec.Code
+	}
+	sprung := 0
+	s.Trap("A", func() {
+		sprung++
+		if s.Stats().Appended != 1 {
+			t.Error("the trap springs before the effect is there")
+		}
+	})
+	other := batch(0, 1)
+	other.Worker = "B"
+	for _, b := range []demo.Batch{other, batch(0, 1, "a"), batch(0, 1, "b")} {
+		if code := post(b); code != http.StatusOK {
+			t.Errorf("status %d", code)
+		}
+	}
+	if sprung != 1 {
+		t.Errorf("the trap sprang %d times, want once", sprung)
+	}
+}
+
 func TestSinkTakesBatchesOneAfterTheOther(t *testing.T) {
 	var file bytes.Buffer // no lock of its own
 	s := demo.NewSink(&file)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/taktsched/takt"
+)
+
+var (
+	jobHeader       = []string{"NAME", "POOL", "HANDLER", "SCHEDULE", "SHARDS", "ENABLED", "NEXT", "LAST", "REVISION"}
+	executionHeader = []string{"EXECUTION", "JOB", "STATE", "SHARDS", "TRIGGER", "PLANNED", "TOOK", "WHY"}
+	shardHeader     = []string{"SHARD", "STATE", "WORKER", "ATTEMPT", "TOKEN", "LEASE", "PROGRESS", "CHECKPOINTS", "WHY"}
+	workerHeader    = []string{"WORKER", "POOL", "BUSY", "SLOTS", "BEAT", "LEASE", "OPENED", "HANDLERS", "BUILD"}
+	poolHeader      = []string{"POOL", "WORKERS", "BUSY", "SLOTS", "QUEUED"}
+	decisionHeader  = []string{"JOB", "KIND", "COUNT", "FROM", "TO", "WHY"}
+)
+
+func jobRow(j *takt.Job) []string {
+	shards, next, last := 1, "", ""
+	if j.Spec.Shards != nil {
+		shards = j.Spec.Shards.Count
+	}
+	if j.Status != nil {
+		next, last = since(j.Status.NextPlannedAt), since(j.Status.LastPlannedAt)
+	}
+	enabled := j.Spec.Enabled == nil || *j.Spec.Enabled
+	return []string{j.Metadata.Name, j.Spec.Pool, j.Spec.Handler, scheduleText(j.Spec.Schedule), strconv.Itoa(shards),
+		strconv.FormatBool(enabled), next, last, strconv.FormatInt(j.Metadata.Revision, 10)}
+}
+
+func scheduleText(s *takt.ScheduleSpec) string {
+	switch {
+	case s == nil:
+		return "manual"
+	case s.Cron != "" && s.TimeZone != "":
+		return s.Cron + " " + s.TimeZone
+	case s.Cron != "":
+		return s.Cron
+	case s.Every != 0:
+		return "every " + s.Every.String()
+	case s.At != nil:
+		return "at " + s.At.Format(time.RFC3339)
+	}
+	return "manual"
+}
+
+func executionRow(e *takt.Execution) []string {
+	took := ""
+	switch {
+	case e.StartedAt != nil && e.EndedAt != nil:
+		took = age(e.EndedAt.Sub(*e.StartedAt))
+	case e.StartedAt != nil:
+		took = age(time.Since(*e.StartedAt))
+	}
+	return []string{e.ID, e.Job, e.State, strconv.Itoa(e.Shards), e.Trigger, since(&e.PlannedAt), took,
+		firstText(e.WaitsText, e.Waits, e.ReasonText, e.Reason)}
+}
+
+func shardRow(s *takt.ShardStatus) []string {
+	lease, progress, token := "", "", ""
+	if s.LeaseLeftMs > 0 {
+		lease = age(time.Duration(s.LeaseLeftMs) * time.Millisecond)
+	}
+	if p := s.Progress; p != nil {
+		progress = strconv.FormatInt(p.Done, 10)
+		if p.Total > 0 {
+			progress = fmt.Sprintf("%d/%d", p.Done, p.Total)
+		}
+	}
+	if s.Token > 0 {
+		token = strconv.FormatInt(s.Token, 10)
+	}
+	why := firstText(s.WaitsText, s.Waits, s.ReasonText, s.Reason)
+	if s.Error != nil {
+		why = firstText(why+": "+s.Error.Message, s.Error.Message)
+	}
+	return []string{strconv.Itoa(s.Index), s.State, s.Worker, strconv.Itoa(s.Attempt), token, lease, progress,
+		strconv.FormatInt(s.CheckpointSeq, 10), why}
+}
+
+func workerRow(w *takt.WorkerStatus) []string {
+	lease := ""
+	if w.LeaseLeftMs > 0 {
+		lease = age(time.Duration(w.LeaseLeftMs) * time.Millisecond)
+	}
+	return []string{w.Name, w.Pool, strconv.Itoa(w.Busy), strconv.Itoa(w.Slots),
+		age(time.Duration(w.LastBeatMs) * time.Millisecond), lease, since(w.OpenedAt), strings.Join(w.Handlers, ","), w.Build}
+}
+
+func poolRow(p *takt.PoolStatus) []string {
+	return []string{p.Name, strconv.Itoa(p.Workers), strconv.Itoa(p.Busy), strconv.Itoa(p.Slots), strconv.Itoa(p.Queued)}
+}
+
+func decisionRow(d *takt.Decision) []string {
+	return []string{d.Job, d.Kind, strconv.FormatInt(d.Count, 10), d.From.Format(time.RFC3339), d.To.Format(time.RFC3339),
+		firstText(d.ReasonText, d.Reason)}
+}
+
+func firstText(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

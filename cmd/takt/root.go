@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+)
+
+// global holds the flags that every command takes.
+type global struct {
+	server    string
+	namespace string
+	tokenFile string
+}
+
+func newRootCommand() *cobra.Command {
+	var g global
+	root := &cobra.Command{
+		Use:           "takt",
+		Short:         "Schedule jobs, shard them, and have no effect twice",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return readEnv(cmd.Flags(), os.LookupEnv)
+		},
+	}
+	f := root.PersistentFlags()
+	f.StringVar(&g.server, "server", "http://127.0.0.1:7070", "address of a server")
+	f.StringVarP(&g.namespace, "namespace", "n", "default", "namespace to work in")
+	f.StringVar(&g.tokenFile, "token-file", "", "file with the token; people may also set TAKT_TOKEN")
+	alsoEnv(f, "server", "namespace", "token-file")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(err.Error()) })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(
+		newServerCommand(&g),
+		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
+		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
+		newExitCodesTopic(),
+	)
+	return root
+}
+
+// client makes a client for a namespace; "" is the one of the flag.
+func (g *global) client(namespace string) (*takt.Client, error) {
+	token := os.Getenv("TAKT_TOKEN")
+	if g.tokenFile != "" {
+		t, err := readToken(g.tokenFile)
+		if err != nil {
+			return nil, err
+		}
+		token = t
+	}
+	if namespace == "" {
+		namespace = g.namespace
+	}
+	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: namespace, Token: token,
+		RetryFor: 3 * time.Second})
+	if err != nil {
+		return nil, usage("--server: "+strings.TrimPrefix(err.Error(), "takt: "))
+	}
+	return c, nil
+}
+
+// readToken reads a token file: one line of visible characters.
+func readToken(name string) (string, error) {
+	const most = 4096
+	f, err := os.Open(name)
+	if err != nil {
+		return "", usage(fmt.Sprintf("--token-file: %v", err))
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", usage(fmt.Sprintf("--token-file %s: %v", name, err))
+	}
+	token := strings.TrimSpace(string(text))
+	bad := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+	if token == "" || len(text) > most || bad {
+		return "", usage(fmt.Sprintf("--token-file %s: it must hold one token of visible ASCII characters, at most %d", name, most))
+	}
+	return token, nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/partition"
+)
+
+func newServerCommand(g *global) *cobra.Command {
+	var cfg app.Config
+	var lease partition.Lease
+	cmd := &cobra.Command{
+		Use:   "server --data DIR",
+		Short: "Run a server on a data directory",
+		Long: `Run a server on a data directory until Ctrl-C or SIGTERM, which end it gracefully; a second one ends it at
+once. --token-file names the file with the token that every call must show; without it only this machine is
+served. A directory that another server uses is refused with exit code 5.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			cfg.TokenFile, cfg.Version, cfg.Lease = g.tokenFile, buildVersion(), lease
+			cfg.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			a, err := app.New(ctx, cfg)
+			if err != nil {
+				return explain(ctx, "the server cannot start", err)
+			}
+			if err := a.Run(ctx); err != nil {
+				// Whatever ended ctx: a server that was asked to stop and could not is a fault of its own.
+				return explain(context.WithoutCancel(ctx), "the server ended", err)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.DataDir, "data", "", "directory of the database; made when it is missing")
+	f.StringVar(&cfg.Listen, "listen", app.DefaultListen, "address to listen on; port 0 takes a free one, which the log names")
+	f.DurationVar(&lease.TTL, "lease-ttl", 0, "length of a worker's lease (default 15s)")
+	f.DurationVar(&lease.Beat, "beat", 0, "how often workers beat (default a fifth of the lease)")
+	f.DurationVar(&lease.Margin, "margin", 0, "workers stop this much before a lease ends (default a tenth of the lease)")
+	f.DurationVar(&lease.OwnerTTL, "owner-ttl", 0, "length of a server's lease of a partition (default 5s, at most a third of the worker's)")
+	alsoEnv(f, "data", "listen", "lease-ttl", "beat", "margin", "owner-ttl")
+	return cmd
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// signalError is the cause of a context that a signal ended.
+type signalError struct{ sig os.Signal }
+
+func (e *signalError) Error() string { return e.sig.String() }
+
+// untilSignal ends the context at the first SIGINT or SIGTERM and the process at the second. stop gives
+// the signals back.
+func untilSignal(parent context.Context, errOut io.Writer) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case s := <-signals:
+				if n > 0 {
+					fmt.Fprintln(errOut, "takt: second signal, ending at once")
+					os.Exit(exitInterrupted)
+				}
+				cancel(&signalError{s})
+			case <-over:
+				return
+			}
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(over); cancel(nil) }
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+)
+
+type trigger struct {
+	g       *global
+	params  []string
+	key     string
+	wait    bool
+	timeout time.Duration
+	format  string
+}
+
+func newTriggerCommand(g *global) *cobra.Command {
+	t := trigger{g: g}
+	cmd := &cobra.Command{
+		Use:   "trigger JOB",
+		Short: "Run a job now, whatever its schedule",
+		Long: `Run a job now, whatever its schedule, and print the id of the execution.
+
+With --wait the exit code is 0 when it succeeded and 1 when it did not. Ctrl-C and --timeout end the
+waiting, not the execution.`,
+		Example: "  takt trigger invoice -p month=2026-11 -p dryRun:=true --wait",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVarP(&t.params, "param", "p", nil, "parameter: name=text, or name:=JSON; repeatable")
+	f.StringVar(&t.key, "idempotency-key", "", "two triggers with the same key are one execution (for 24 h)")
+	f.BoolVar(&t.wait, "wait", false, "wait for the end")
+	f.DurationVar(&t.timeout, "timeout", 0, "with --wait: give up waiting after this time; 0: never")
+	addOutput(cmd, &t.format)
+	return cmd
+}
+
+func (t *trigger) run(cmd *cobra.Command, name string) error {
+	if t.timeout < 0 || t.timeout > 0 && !t.wait {
+		return usage("--timeout bounds --wait and must not be negative")
+	}
+	params, err := parseParams(t.params)
+	if err != nil {
+		return err
+	}
+	c, err := t.g.client("")
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	opt := takt.TriggerOptions{IdempotencyKey: t.key}
+	if params != nil {
+		opt.Params = params
+	}
+	made, err := c.Trigger(ctx, name, opt)
+	if err != nil {
+		return explain(ctx, "cannot trigger job "+name, err)
+	}
+	if made.Repeated {
+		fmt.Fprintln(cmd.ErrOrStderr(), "the idempotency key was known: this is the execution it made")
+	}
+	if t.format == "table" {
+		if _, err := fmt.Fprintln(cmd.OutOrStdout(), made.Execution); err != nil {
+			return err
+		}
+	}
+	if t.wait {
+		return t.await(cmd, c, made.Execution)
+	}
+	if t.format == "json" {
+		return printJSON(cmd.OutOrStdout(), made)
+	}
+	return nil
+}
+
+// await waits for the end and turns it into an exit code.
+func (t *trigger) await(cmd *cobra.Command, c *takt.Client, id string) error {
+	ctx, cancel := cmd.Context(), context.CancelFunc(func() {})
+	if t.timeout > 0 {
+		ctx, cancel = context.WithTimeout(ctx, t.timeout)
+	}
+	defer cancel()
+	e, err := awaitEnd(ctx, c, id, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) })
+	if ctx.Err() != nil && !e.Ended() {
+		return &failure{code: endedBy(ctx), what: "waiting for execution " + id + " ended, the execution goes on",
+			why: context.Cause(ctx).Error(), todo: "`takt cancel " + id + "` ends it, `takt get executions " + id + "` shows it"}
+	}
+	if err != nil {
+		return explain(ctx, "cannot wait for execution "+id, err)
+	}
+	if t.format == "json" {
+		if err := printJSON(cmd.OutOrStdout(), e); err != nil {
+			return err
+		}
+	}
+	if e.State != "succeeded" {
+		return &failure{code: exitNegative, what: "execution " + id + " ended " + e.State, why: e.ReasonText,
+			todo: "`takt get shards " + id + "` shows why"}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "execution %s succeeded\n", id)
+	return nil
+}
+
+// awaitEnd asks for an execution until it has ended. say gets a line when it waits for something, and
+// another one when that changes.
+func awaitEnd(ctx context.Context, c *takt.Client, id string, say func(string)) (takt.Execution, error) {
+	var last takt.Execution
+	said := ""
+	for pause := 50 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
+		e, err := c.Execution(ctx, id)
+		switch {
+		case err == nil && e.Ended():
+			return e, nil
+		case err == nil:
+			last = e
+			if why := waitsFor(e); why != said {
+				said = why
+				if why != "" {
+					say("waits: " + why)
+				}
+			}
+		case errors.Is(err, takt.ErrUnavailable) && ctx.Err() == nil:
+			if why := err.Error(); said != "unavailable" {
+				said = "unavailable"
+				say("no server answers, asking on: " + why)
+			}
+		default:
+			return last, err
+		}
+		select {
+		case <-ctx.Done():
+			return last, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// waitsFor says why nothing of e runs; "" for what passes by itself.
+func waitsFor(e takt.Execution) string {
+	switch e.Waits {
+	case "no_worker", "no_handler", "no_slot", "backlog":
+		if e.WaitsText == "" {
+			return e.Waits
+		}
+		return fmt.Sprintf("%s (pool %s, handler %s)", e.WaitsText, e.Pool, e.Handler)
+	}
+	return ""
+}
+
+// parseParams makes an object of -p flags; nil when there are none.
+func parseParams(flags []string) (map[string]json.RawMessage, error) {
+	var params map[string]json.RawMessage
+	for _, p := range flags {
+		name, text, ok := strings.Cut(p, "=")
+		if !ok || strings.TrimSuffix(name, ":") == "" {
+			return nil, usage(fmt.Sprintf("-p %s: write name=text or name:=JSON", p))
+		}
+		value, err := json.Marshal(text)
+		if n, raw := strings.CutSuffix(name, ":"); raw {
+			name = n
+			value = []byte(text)
+			if !json.Valid(value) {
+				return nil, usage(fmt.Sprintf("-p %s: %q is no JSON value; name=text takes any text", p, text))
+			}
+		}
+		if err != nil {
+			return nil, usage(fmt.Sprintf("-p %s: %v", p, err))
+		}
+		if _, twice := params[name]; twice {
+			return nil, usage(fmt.Sprintf("-p %s: the parameter is given twice", name))
+		}
+		if params == nil {
+			params = map[string]json.RawMessage{}
+		}
+		params[name] = value
+	}
+	return params, nil
+}
