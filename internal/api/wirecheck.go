@@ -30,7 +30,6 @@ const (
 )
 
 var (
-	wireName        = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 	wireHandler     = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
 	wireIncarnation = regexp.MustCompile(`^[!-~]{1,128}$`)
 )
@@ -103,8 +102,8 @@ func printable(s string, limit int) bool {
 
 func checkOpen(r *takt.OpenRequest) error {
 	var c checks
-	c.that(wireName.MatchString(r.Namespace), "namespace", "expected a name: 1 to 63 lower-case letters, digits, '.' and '-'")
-	c.that(wireName.MatchString(r.Pool), "pool", "expected a name: 1 to 63 lower-case letters, digits, '.' and '-'")
+	c.that(job.ValidName(r.Namespace), "namespace", "expected a name: 1 to 63 lower-case letters, digits, '.' and '-'")
+	c.that(job.ValidName(r.Pool), "pool", "expected a name: 1 to 63 lower-case letters, digits, '.' and '-'")
 	c.that(r.Worker != "" && printable(r.Worker, maxText), "worker", "expected 1 to %d printable bytes", maxText)
 	c.that(wireIncarnation.MatchString(r.Incarnation), "incarnation", "expected 1 to 128 visible ASCII characters")
 	c.that(len(r.Handlers) > 0 && len(r.Handlers) <= maxHandlers, "handlers", "expected 1 to %d handlers", maxHandlers)

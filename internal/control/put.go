@@ -74,16 +74,13 @@ func planned(row store.JobRow) bool {
 	return true
 }
 
-var (
-	namePattern  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
-	labelPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$`)
-)
+var labelPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$`)
 
 func checkPut(r *PutRequest) error {
-	if !namePattern.MatchString(r.Namespace) {
+	if !job.ValidName(r.Namespace) {
 		return badName("metadata.namespace")
 	}
-	if !namePattern.MatchString(r.Name) {
+	if !job.ValidName(r.Name) {
 		return badName("metadata.name")
 	}
 	if len(r.Labels) > MaxLabels {
@@ -99,21 +96,10 @@ func checkPut(r *PutRequest) error {
 				WithField("metadata.labels." + k)
 		}
 	}
-	if len(r.Spec.Params) > MaxParams {
-		return paramsTooLarge("spec.params", len(r.Spec.Params))
-	}
-	if v, ok := any(&r.Spec).(interface{ Validate() error }); ok {
-		return v.Validate()
-	}
-	return nil
+	return r.Spec.Validate()
 }
 
 func badName(field string) error {
 	return job.Errorf(job.KindInvalid, "bad_name", "this is no name").WithField(field).
 		WithHint("names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends")
-}
-
-func paramsTooLarge(field string, size int) error {
-	return job.Errorf(job.KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", size, MaxParams).
-		WithField(field).WithHint("keep large inputs in your own storage and pass a reference")
 }

@@ -83,7 +83,7 @@ func (c *Control) overlay(ctx context.Context, r TriggerRequest) (json.RawMessag
 		return nil, hash, nil
 	}
 	if len(r.Params) > MaxParams {
-		return nil, "", paramsTooLarge("params", len(r.Params))
+		return nil, "", paramsTooLarge(len(r.Params))
 	}
 	row, err := c.read.Job(ctx, r.Namespace, r.Job)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Control) overlay(ctx context.Context, r TriggerRequest) (json.RawMessag
 		return nil, "", err
 	}
 	if len(params) > MaxParams {
-		return nil, "", paramsTooLarge("params", len(params))
+		return nil, "", paramsTooLarge(len(params))
 	}
 	return params, hash, nil
 }
@@ -133,6 +133,11 @@ func canonical(v json.RawMessage) []byte {
 		return v
 	}
 	return out
+}
+
+func paramsTooLarge(size int) error {
+	return job.Errorf(job.KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", size, MaxParams).
+		WithField("params").WithHint("keep large inputs in your own storage and pass a reference")
 }
 
 func isNull(v json.RawMessage) bool { return string(bytes.TrimSpace(v)) == "null" }
