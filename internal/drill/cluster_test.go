@@ -221,6 +221,14 @@ func (c *cluster) trigger(name, key string) (string, error) {
 	return r.Execution, err
 }
 
+// later does something after d.
+func (c *cluster) later(d time.Duration, do func()) {
+	c.wg.Go(func() {
+		time.Sleep(d)
+		do()
+	})
+}
+
 // ask sends a cancel or a rerun until it is answered: these calls are not repeated by the client.
 func (c *cluster) ask(call func(context.Context, string, string) (takt.Asked, error), id string) {
 	c.t.Helper()
