@@ -196,8 +196,9 @@ func (e *Engine) settleMissed() bool {
 		if d == nil || !done {
 			break
 		}
-		done = e.settle(d, missedBefore)
-		d.settled = missedBefore
+		if done = e.settle(d, missedBefore); done {
+			d.settled = missedBefore
+		}
 	}
 	return done
 }
