@@ -23,7 +23,7 @@ func MakeClean(s string) string {
 }
 
 // CheckBatch refuses (KindRejected, code "bad_text") a batch with a text that cannot be kept. Poison
-// rows are left out: they are kept made clean.
+// rows and facts are left out: they are kept made clean (facts by encoding/json).
 func CheckBatch(b *engine.Batch) error {
 	for i := range b.Executions {
 		e := &b.Executions[i].Row
