@@ -152,6 +152,18 @@ func (m *memory) commits() int {
 	return len(m.batches)
 }
 
+func (m *memory) renewals() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.renewed
+}
+
+func (m *memory) tried() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.attempts
+}
+
 func (m *memory) state() store.PartitionRow {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,14 +231,14 @@ func TestObserve(t *testing.T) {
 // A wall clock that is set an hour back and forth moves no timer and never runs back for the engine.
 func TestWallSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var off time.Duration
+		var off atomic.Int64
 		r := newRig(t, &memory{}, func(c *partition.Config) {
-			c.Wall = func() time.Time { return time.Now().Add(off) }
+			c.Wall = func() time.Time { return time.Now().Add(time.Duration(off.Load())) }
 		})
 		for i := range 20 {
 			time.Sleep(time.Second)
 			synctest.Wait()
-			off = time.Duration(i%3-1) * time.Hour
+			off.Store(int64(i%3-1) * int64(time.Hour))
 			if res := <-r.report("a"); res.err != nil {
 				t.Fatal(res.err)
 			}
@@ -258,9 +259,9 @@ func TestWallSteps(t *testing.T) {
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &memory{}
-		away := false
+		var away atomic.Bool
 		gone := func() error {
-			if away {
+			if away.Load() {
 				return job.Errorf(job.KindUnavailable, "away", "the database is away")
 			}
 			return nil
@@ -269,12 +270,12 @@ func TestOutage(t *testing.T) {
 		st.onCommit = func(context.Context, int, *engine.Batch) error { return gone() }
 		r := newRig(t, st, nil)
 		synctest.Wait()
-		away = true
+		away.Store(true)
 		for range 60 {
 			wantKind(t, <-r.report("a"), job.KindNoOwner, "")
 			time.Sleep(time.Second)
 		}
-		away = false
+		away.Store(false)
 		time.Sleep(3 * time.Second)
 		if res := <-r.report("a"); res.err != nil {
 			t.Errorf("after the outage: %v", res.err)

@@ -26,6 +26,7 @@ const executionsAtOnce = 256
 type reading struct {
 	ctx      context.Context
 	busy     [pageKinds]bool
+	queued   [pageKinds]int // page events in the queue
 	wanted   [pageKinds]bool
 	retry    [pageKinds]time.Duration // mono before which a kind is not read again: it failed
 	due      engine.WantDue
@@ -33,6 +34,7 @@ type reading struct {
 	ids      []job.ExecutionID
 	asked    []job.ExecutionID // being read
 	inboxDue time.Duration     // mono of the next look at the inbox
+	begun    time.Duration     // mono when the newest reader was started
 }
 
 // page is what a reader brought.
@@ -63,15 +65,34 @@ func (t *tenure) want(w engine.Want) {
 	}
 }
 
-// read starts the readers that are due.
+// reads tells whether a page is being read.
+func (r *reading) reads() bool { return r.busy != [pageKinds]bool{} }
+
+// soon tells whether a page that is being read is worth waiting for before the next step: it usually
+// arrives within the time that a step may gather anyhow, and then neither the commit of the step races
+// with the page, nor does the page miss the step.
+func (r *reading) soon(now, gather time.Duration) bool { return r.untilLate(now, gather) > 0 }
+
+func (r *reading) untilLate(now, gather time.Duration) time.Duration {
+	if !r.reads() {
+		return 0
+	}
+	return r.begun + gather - now
+}
+
+// read starts the readers that are due: while no commit is on the way, so that few rows have changed
+// since (R14), or when that has not happened for a whole look.
 func (t *tenure) read() {
 	r, now := &t.reading, t.seat.n.mono()
+	if (t.flight != nil || t.prepared != nil) && now < r.begun+2*t.cfg.Lease.Look {
+		return
+	}
 	if now >= r.inboxDue {
 		r.wanted[pageInbox] = true
 	}
 	for kind := range pageKinds {
-		if r.wanted[kind] && !r.busy[kind] && now >= r.retry[kind] {
-			r.wanted[kind], r.busy[kind] = false, true
+		if r.wanted[kind] && r.free(kind) && now >= r.retry[kind] {
+			r.wanted[kind], r.busy[kind], r.begun = false, true, now
 			t.startReader(kind, now)
 		}
 	}
@@ -140,6 +161,7 @@ func (t *tenure) arrived(p page) {
 		r.wanted[pageInbox] = true
 	}
 	for _, ev := range t.digestible(p.event) {
+		r.queued[p.kind]++
 		t.queue = append(t.queue, item{event: ev, kind: kindOf(ev), at: t.seat.n.mono()})
 	}
 }
@@ -148,13 +170,35 @@ func (t *tenure) arrived(p page) {
 func (t *tenure) untilRead(now time.Duration) time.Duration {
 	r := &t.reading
 	d := time.Hour
-	if !r.busy[pageInbox] {
+	if r.free(pageInbox) {
 		d = max(r.inboxDue, r.retry[pageInbox]) - now
 	}
 	for kind := range pageKinds {
-		if r.wanted[kind] && !r.busy[kind] {
+		if r.wanted[kind] && r.free(kind) {
 			d = min(d, r.retry[kind]-now)
 		}
 	}
+	if t.flight != nil || t.prepared != nil {
+		d = max(d, r.begun+2*t.cfg.Lease.Look-now)
+	}
 	return d
+}
+
+// free tells that no page of a kind is being read or waits to be stepped.
+func (r *reading) free(kind int) bool { return !r.busy[kind] && r.queued[kind] == 0 }
+
+// pageKind is the kind of a page event; false for other events.
+func pageKind(ev engine.Event) (int, bool) {
+	switch ev.(type) {
+	case engine.InboxPage:
+		return pageInbox, true
+	case engine.DuePage:
+		return pageDue, true
+	case engine.BacklogPage:
+		return pageBacklog, true
+	case engine.ExecutionPage:
+		return pageExecutions, true
+	default:
+		return 0, false
+	}
 }

@@ -63,6 +63,8 @@ func (t *tenure) mayStep() int {
 		return -1 // one step is ahead already
 	case t.careful(now):
 		return t.mayStepAlone(now)
+	case t.flight == nil && t.reading.soon(now, t.cfg.Gather):
+		return -1 // a page is about to arrive: take it with the rest
 	case t.flight != nil:
 		// What comes while a commit is on the way forms the next group. A beat is worth a step of its
 		// own: its answer may rest on no commit, and a slow database must not cost anybody a lease.
@@ -114,7 +116,7 @@ func (t *tenure) untilTick(now time.Duration) time.Duration {
 		}
 		next = min(next, wake)
 	}
-	return next - now
+	return next + t.last.jitter - now
 }
 
 // gathered tells whether the queue is worth a step. A lone event goes at once; when the step before had
@@ -140,10 +142,11 @@ func (t *tenure) sleepFor() time.Duration {
 	d := t.trust.left()
 	d = min(d, t.untilRead(now))
 	if t.flight == nil {
-		d = min(d, t.untilTick(now)+t.cfg.Jitter())
+		work := t.untilTick(now)
 		if len(t.queue) > 0 {
-			d = min(d, t.untilGathered(now))
+			work = min(work, t.untilGathered(now))
 		}
+		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather)))
 	}
 	return max(d, 0)
 }
@@ -177,7 +180,7 @@ func (t *tenure) step(take int) *ending {
 	if err != nil {
 		return t.poisoned(items, err)
 	}
-	t.last = lastStep{at: mono, done: t.seat.n.mono(), calls: calls, empty: res.Batch.Empty(), alone: len(items) == 1}
+	t.last = lastStep{at: mono, done: t.seat.n.mono(), calls: calls, empty: res.Batch.Empty(), alone: len(items) == 1, jitter: t.cfg.Jitter()}
 	t.stepped.Store(int64(t.last.done))
 	t.seat.tally.stepped(res, len(items))
 	t.want(res.Want)
@@ -192,6 +195,9 @@ func (t *tenure) take(n int) []item {
 		it := t.queue[i]
 		if it.call != nil && it.call.ctx.Err() != nil && !isSetAside(it) {
 			continue
+		}
+		if kind, page := pageKind(it.event); page {
+			t.reading.queued[kind]--
 		}
 		items = append(items, it)
 	}

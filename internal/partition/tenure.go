@@ -65,6 +65,8 @@ type lastStep struct {
 	calls int
 	empty bool // it committed nothing
 	alone bool // it took one event
+
+	jitter time.Duration // drawn once, for the tick after it
 }
 
 // call is a caller's event on its way through the runner.
