@@ -95,15 +95,19 @@ func (a *attempt) finish(err error) {
 		p := a.progress
 		s.put(a, ReportItem{Kind: "progress", Progress: &p})
 	}
-	if s.put(a, item) == nil {
-		w.log.Warn("the end of an attempt can not be reported: its session is over; the shard runs again elsewhere",
-			"execution", a.as.Execution, "shard", a.as.Shard, "outcome", outcome)
-		s.forget(a)
+	s.put(a, item)
+	if outcome == "error" || outcome == "fatal" {
+		w.log.Info("the attempt failed; its error goes to the server, which decides about a retry", "job", a.as.Job,
+			"execution", a.as.Execution, "shard", a.as.Shard, "attempt", a.as.Attempt, "outcome", outcome, "error", failure.Message)
 	}
 	a.cancel(nil) // frees what hangs on the context
 	delete(w.running, a)
 	w.notify()
-	w.roomMade()
+	if a.lost && w.session != nil {
+		// The poll in flight counts this slot as busy. (For a handler that ends while it has its lease the
+		// owner sees that by itself: the lease ends with it.)
+		w.session.repoll()
+	}
 }
 
 // ceilMs is d in whole milliseconds, never less than d.
@@ -193,7 +197,7 @@ func (a *attempt) refusal() error {
 		return errReturned
 	case a.stop != nil:
 		return a.stop
-	case a.lost || a.s.over:
+	case a.lost || a.s.mute:
 		return ErrLeaseLost
 	}
 	return nil

@@ -1,11 +1,13 @@
 package takt
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -59,12 +61,16 @@ type Worker struct {
 
 	mu       sync.Mutex // guards all below and every session and attempt; never held while waiting
 	ran      bool
-	stopping bool  // take no more work
-	epoch    int64 // highest one met
-	life     int   // sessions begun
-	session  *session
-	running  map[*attempt]struct{}
-	changed  chan struct{} // closed and made anew when running or a queue of reports shrinks
+	stopping bool       // take no more work
+	epoch    int64      // highest one met
+	life     int        // sessions begun
+	session  *session   // newest that was opened
+	sessions []*session // that may still have something to report
+
+	reporting context.Context // of every report; outlives a session
+	reporters sync.WaitGroup
+	running   map[*attempt]struct{}
+	changed   chan struct{} // closed and made anew when running or a queue of reports shrinks
 }
 
 var handlerName = regexp.MustCompile(`^[A-Za-z0-9_.:/-]{1,128}$`)
@@ -138,14 +144,18 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	defer w.ownClients()()
+	defer w.reporters.Wait()
+	reporting, silence := context.WithCancel(context.WithoutCancel(ctx))
+	defer silence()
+	w.reporting = reporting
 	for {
 		s, err := w.open(ctx)
 		if err != nil {
-			w.drain()
+			left := w.leave(nil)
 			if ctx.Err() != nil {
-				return nil
+				return left
 			}
-			return err
+			return errors.Join(err, left)
 		}
 		if again, err := s.serve(ctx); !again {
 			return err
@@ -212,6 +222,29 @@ func (w *Worker) open(ctx context.Context) (*session, error) {
 	}
 }
 
+// leave stops gracefully: handlers first, then their reports, then the session, if there is one.
+func (w *Worker) leave(s *session) error {
+	w.drain()
+	limit, left := time.Duration(0), 0
+	if w.session != nil {
+		limit = w.session.terms.ttl // then nothing would count any more
+	}
+	delivered := w.await(limit, func() bool {
+		left = 0
+		for _, s := range w.sessions {
+			left += len(s.queue)
+		}
+		return left == 0
+	})
+	if s != nil {
+		s.close()
+	}
+	if !delivered {
+		return fmt.Errorf("takt: stopped with %d reports unanswered for %v; their shards run again elsewhere", left, limit)
+	}
+	return nil
+}
+
 // drain waits until no handler runs: for Grace, then it ends their contexts and waits for the rest.
 func (w *Worker) drain() {
 	w.mu.Lock()
@@ -222,14 +255,14 @@ func (w *Worker) drain() {
 		return
 	}
 	w.mu.Lock()
-	for a := range w.running {
+	left := slices.SortedFunc(maps.Keys(w.running), func(a, b *attempt) int { return cmp.Compare(a.as.Token, b.as.Token) })
+	for _, a := range left { // in order, so that a run can be replayed
 		a.leave = true
 		a.cancel(ErrShuttingDown)
 	}
-	left := len(w.running)
 	w.mu.Unlock()
-	if left > 0 {
-		w.log.Info("stopping: told the handlers to end; waiting for them to return", "handlers", left)
+	if len(left) > 0 {
+		w.log.Info("stopping: told the handlers to end; waiting for them to return", "handlers", len(left))
 	}
 	w.await(-1, idle)
 }
