@@ -17,7 +17,7 @@ var strictSchemas = map[string]bool{"Job": true, "JobMetadata": true, "JobSpec":
 // describe finishes the OpenAPI document and serves it.
 func (s *server) describe() {
 	doc := s.api.OpenAPI()
-	doc.Info.Description = "Job scheduling. Errors are RFC 9457 problems. People's calls refuse unknown fields, workers' calls ignore them; " +
+	doc.Info.Description = "Job scheduling. Errors are RFC 9457 problems: 400 for what can not be read, 422 for what was read and judged wrong. People's calls refuse unknown fields, workers' calls ignore them; " +
 		"readers should ignore what they do not know. Instants are RFC 3339, durations of documents such as 90s or 1h30m, of the worker protocol milliseconds."
 	doc.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer",

@@ -115,6 +115,21 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// Each request leaves one debug line with the id that its answer carries, and no value of it.
+func TestRequestLog(t *testing.T) {
+	r := newRig(t, nil)
+	w := r.do(with(get(jobs+"?after="+secret), "Idempotency-Key", secret))
+	line := r.log.String()
+	for _, want := range []string{"level=DEBUG", "request=" + w.Header().Get("X-Request-Id"), "status=200", "method=GET", `route="GET /api/v1/namespaces/{ns}/jobs"`} {
+		if !strings.Contains(line, want) {
+			t.Errorf("%q is not in %s", want, line)
+		}
+	}
+	if strings.Count(line, "\n") != 1 || strings.Contains(line, secret) {
+		t.Errorf("log: %s", line)
+	}
+}
+
 func TestMethodsAndStats(t *testing.T) {
 	r := newRig(t, nil)
 	w := r.do(request{method: "DELETE", path: one})
