@@ -42,7 +42,7 @@ func (a *apply) run(cmd *cobra.Command) error {
 	if len(a.files) == 0 {
 		return usage("-f is missing: name a file, a directory, or -")
 	}
-	docs, err := readAll(a.files, cmd.InOrStdin())
+	docs, err := readAll(cmd.Context(), a.files, cmd.InOrStdin())
 	if err != nil {
 		return badFile(cmd.ErrOrStderr(), err)
 	}
@@ -164,7 +164,7 @@ func checkTogether(docs []jobfile.Doc, pinned, standard string) error {
 }
 
 // readAll reads every file and gives either all documents or all faults.
-func readAll(names []string, in io.Reader) ([]jobfile.Doc, error) {
+func readAll(ctx context.Context, names []string, in io.Reader) ([]jobfile.Doc, error) {
 	var docs []jobfile.Doc
 	var faults jobfile.Errors
 	for _, arg := range names {
@@ -173,9 +173,9 @@ func readAll(names []string, in io.Reader) ([]jobfile.Doc, error) {
 			return nil, err
 		}
 		for _, name := range files {
-			label, text, err := readFile(name, in)
+			label, text, err := readFile(ctx, name, in)
 			if err != nil {
-				return nil, usage(err.Error())
+				return nil, err
 			}
 			found, err := jobfile.Parse(label, text)
 			if more, ok := errors.AsType[jobfile.Errors](err); ok {
@@ -221,16 +221,40 @@ func filesOf(arg string) ([]string, error) {
 }
 
 // readFile reads a file, or standard input for "-", up to one byte more than is allowed.
-func readFile(name string, in io.Reader) (label string, text []byte, err error) {
-	label, r := "standard input", in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return name, nil, err
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		label, r = name, f
+func readFile(ctx context.Context, name string, in io.Reader) (label string, text []byte, err error) {
+	if name == "-" {
+		text, err = readStdin(ctx, in)
+		return "standard input", text, err
 	}
-	text, err = io.ReadAll(io.LimitReader(r, jobfile.MaxSize+1))
-	return label, text, err
+	f, err := os.Open(name)
+	if err != nil {
+		return name, nil, usage(err.Error())
+	}
+	text, err = io.ReadAll(io.LimitReader(f, jobfile.MaxSize+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return name, nil, usage(err.Error())
+	}
+	return name, text, nil
+}
+
+// readStdin gives up when ctx ends: a person may press Ctrl-C before the end of what is typed.
+func readStdin(ctx context.Context, in io.Reader) ([]byte, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(in, jobfile.MaxSize+1))
+		done <- read{text, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, usage("standard input: " + r.err.Error())
+		}
+		return r.text, nil
+	case <-ctx.Done():
+		return nil, explain(ctx, "standard input was not read to its end", context.Cause(ctx))
+	}
 }

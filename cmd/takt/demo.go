@@ -82,9 +82,15 @@ func (d *demoFlags) run(cmd *cobra.Command) (err error) {
 			running.URL(), running.URL(), running.Execution())
 		<-ctx.Done()
 	}
-	if faults := result.Faults(); len(faults) > 0 {
+	return verdict(cmd, result)
+}
+
+// verdict turns what was found into an exit code.
+func verdict(cmd *cobra.Command, r *demo.Result) error {
+	if faults := r.Faults(); len(faults) > 0 {
 		return &failure{code: exitNegative, what: "the audit does not hold", why: strings.Join(faults, "\n       ")}
 	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "the audit holds: every file has exactly one effect, and it is right")
 	return nil
 }
 

@@ -96,7 +96,7 @@ func whyOf(e *takt.Error) string {
 	if e.Problem.Code != "" {
 		why += " [" + e.Problem.Code + "]"
 	}
-	return strings.TrimPrefix(why, "; ")
+	return printable(strings.TrimPrefix(why, "; "))
 }
 
 func codeOf(kind job.Kind) int {

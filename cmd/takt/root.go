@@ -63,7 +63,7 @@ func (g *global) client(namespace string) (*takt.Client, error) {
 	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: namespace, Token: token,
 		RetryFor: 3 * time.Second})
 	if err != nil {
-		return nil, usage("--server: "+strings.TrimPrefix(err.Error(), "takt: "))
+		return nil, usage("--server: " + strings.TrimPrefix(err.Error(), "takt: "))
 	}
 	return c, nil
 }

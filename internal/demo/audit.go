@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,18 +30,21 @@ func (a *Audited) find(format string, args ...any) {
 }
 
 // Audit reads the file of effects and compares it with a walk of dir in this one process, which knows
-// nothing of shards, workers and the sink.
-func Audit(dir string, effects io.Reader) (*Audited, error) {
+// nothing of shards, workers and the sink. It stops with the cause when ctx ends.
+func Audit(ctx context.Context, dir string, effects io.Reader) (*Audited, error) {
 	found, err := readEffects(effects)
 	if err != nil {
 		return nil, err
 	}
-	paths, err := Walk(dir)
+	paths, err := Walk(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("walk %s: %w", dir, err)
 	}
 	a := &Audited{Files: len(paths)}
 	for _, p := range paths {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		of := found[p]
 		delete(found, p)
 		if len(of) > 1 {

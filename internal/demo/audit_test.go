@@ -15,7 +15,7 @@ import (
 func indexed(t *testing.T) (dir string, lines []string) {
 	t.Helper()
 	dir = tree(t, map[string]string{"a.go": "package a\n", "b/b.go": "package b\n", "b/c.go": "", "目录/d.txt": "x"})
-	paths, err := demo.Walk(dir)
+	paths, err := demo.Walk(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestAudit(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir, lines := indexed(t)
-			a, err := demo.Audit(dir, strings.NewReader(strings.Join(c.change(dir, lines), "")))
+			a, err := demo.Audit(t.Context(), dir, strings.NewReader(strings.Join(c.change(dir, lines), "")))
 			if (err != nil) != c.bad {
 				t.Fatal(err)
 			}

@@ -70,7 +70,10 @@ func (d *Demo) start(ctx context.Context) error {
 		return fmt.Errorf("find %s: %w", d.cfg.Dir, err)
 	}
 	d.cfg.Dir = dir
-	paths, err := Walk(dir)
+	paths, err := Walk(ctx, dir)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return &BadPlan{Message: err.Error(), Hint: "--dir names the directory to index"}
 	}
@@ -152,7 +155,7 @@ func (d *Demo) Drive(ctx context.Context) (*Result, error) {
 		}
 	}
 	d.view.close()
-	r := &Result{TakeoverSeconds: d.takeovers}
+	r := &Result{TakeoverSeconds: append([]float64{}, d.takeovers...)}
 	r.countShards(d.shards)
 	st := d.sink.Stats()
 	r.RepeatsSwallowed, r.StaleSink, r.StaleServer = st.Repeats, st.Stale, d.staleServer
@@ -161,7 +164,7 @@ func (d *Demo) Drive(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the effects: %w", err)
 	}
-	audited, err := Audit(d.cfg.Dir, effects)
+	audited, err := Audit(ctx, d.cfg.Dir, effects)
 	if err := errors.Join(err, effects.Close()); err != nil {
 		return nil, err
 	}
@@ -191,9 +194,12 @@ func (d *Demo) trigger(ctx context.Context) error {
 	return nil
 }
 
-// finish waits for the end of the execution.
+// finish waits for the end of the execution and reads the counters once more.
 func (d *Demo) finish(ctx context.Context) error {
-	return d.awaitEnd(ctx, d.pace.takes+2*d.cfg.TTL+time.Minute)
+	if err := d.awaitEnd(ctx, d.pace.takes+2*d.cfg.TTL+time.Minute); err != nil {
+		return err
+	}
+	return d.countStale(ctx)
 }
 
 // URL is the server's address.

@@ -67,13 +67,8 @@ func (d *Demo) freezeOne(ctx context.Context) error {
 	}
 	d.view.say("SIGCONT of worker %s: its handlers write once more with their old tokens", victim.name)
 	return d.await(ctx, d.cfg.TTL+20*time.Second, "the refusal of the woken worker by sink and server", func([]takt.ShardStatus) (bool, error) {
-		stats, err := d.client.Stats(ctx)
-		if err != nil {
+		if err := d.countStale(ctx); err != nil {
 			return false, err
-		}
-		d.staleServer = 0
-		for _, p := range stats.Partitions {
-			d.staleServer += p.Stale
 		}
 		sink := d.sink.Stats().Stale
 		if sink == before || d.staleServer == refused {
@@ -82,6 +77,19 @@ func (d *Demo) freezeOne(ctx context.Context) error {
 		d.view.say("refused for an old token: %d batches by the sink, %d reports by the server", sink, d.staleServer)
 		return true, nil
 	})
+}
+
+// countStale reads how many reports the server has refused for their token.
+func (d *Demo) countStale(ctx context.Context) error {
+	stats, err := d.client.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	d.staleServer = 0
+	for _, p := range stats.Partitions {
+		d.staleServer += p.Stale
+	}
+	return nil
 }
 
 // pick waits until a living worker with at least `least` shards is in the middle of all of them, past

@@ -3,6 +3,7 @@ package demo
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -24,10 +25,13 @@ type Entry struct {
 }
 
 // Walk lists the regular files below dir, sorted. Links are not followed; what may not be entered is
-// left out.
-func Walk(dir string) ([]string, error) {
+// left out. It stops with the cause when ctx ends.
+func Walk(ctx context.Context, dir string) ([]string, error) {
 	var paths []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			if path == dir {
 				return err

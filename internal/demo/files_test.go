@@ -61,11 +61,11 @@ func TestWalkListsRegularFilesSorted(t *testing.T) {
 	if err := os.Symlink(filepath.Join(dir, "a.txt"), filepath.Join(dir, "link")); err != nil {
 		t.Skip("no symbolic links here:", err)
 	}
-	got, err := demo.Walk(dir)
+	got, err := demo.Walk(t.Context(), dir)
 	if want := []string{"a.txt", "b-c", "b/a.go", "b/z.go"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	if _, err := demo.Walk(filepath.Join(dir, "none")); err == nil {
+	if _, err := demo.Walk(t.Context(), filepath.Join(dir, "none")); err == nil {
 		t.Error("a directory that is not there is no error")
 	}
 }

@@ -40,7 +40,10 @@ func (x *indexer) run(ctx context.Context, t *takt.Task) error {
 	if err := t.BindParams(&p); err != nil {
 		return err
 	}
-	all, err := Walk(p.Dir)
+	all, err := Walk(ctx, p.Dir)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return takt.Fatal(err)
 	}
