@@ -236,13 +236,14 @@ func (c *scripted) Step(now engine.Now, events []engine.Event) engine.Result {
 			*c.gone = append(*c.gone, ev.Reply)
 		case engine.InboxPage:
 			for _, e := range ev.Entries {
+				if c.eaten[e.ID] {
+					continue // the page was read before its commit
+				}
 				if e.Kind == kindPanics {
 					panic("a bad entry")
 				}
-				if !c.eaten[e.ID] {
-					c.eaten[e.ID] = true
-					res.Batch.Consumed = append(res.Batch.Consumed, e.ID)
-				}
+				c.eaten[e.ID] = true
+				res.Batch.Consumed = append(res.Batch.Consumed, e.ID)
 			}
 		case engine.SetAside:
 			note.setAside = append(note.setAside, ev)
