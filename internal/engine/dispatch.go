@@ -26,24 +26,27 @@ func (e *Engine) dispatch() {
 
 func (e *Engine) dispatchPool(p *pool) {
 	for {
-		s := e.nextShard(p)
+		s, to := e.nextShard(p)
 		if s == nil {
 			return
 		}
-		e.grant(s, e.route(p, s.exec.row.Handler))
+		e.grant(s, to)
 	}
 }
 
-// nextShard is the first shard, in the order of work, whose handler some session can take now.
-func (e *Engine) nextShard(p *pool) *shard {
-	var best *shard
+// nextShard is the first shard, in the order of work, whose handler some session can take now, and that
+// session; nil when there is none.
+func (e *Engine) nextShard(p *pool) (best *shard, to *session) {
 	for _, handler := range slices.Sorted(maps.Keys(p.queues)) {
 		s := e.head(p, handler)
-		if s != nil && (best == nil || before(s, best)) && e.route(p, handler) != nil {
-			best = s
+		if s == nil || best != nil && !before(s, best) {
+			continue
+		}
+		if r := e.route(p, handler); r != nil {
+			best, to = s, r
 		}
 	}
-	return best
+	return best, to
 }
 
 // route chooses the session for a handler: least_busy, that is the fewest held leases, ties by worker
