@@ -18,6 +18,7 @@ func TestChaos(t *testing.T) {
 }
 
 func chaos(t *testing.T, r *rand.Rand) {
+	t.Helper()
 	var st *stage
 	var starts [30]atomic.Int32
 	var effects atomic.Int32

@@ -24,8 +24,8 @@ type ClientConfig struct {
 	// RetryFor bounds how long a call that may be repeated is repeated while servers are unavailable.
 	// Default 15 s, which is longer than a server takes to be replaced; negative: never repeat.
 	RetryFor time.Duration
-	// Jitter draws from [0, max) for pauses between tries. Default: math/rand/v2.
-	Jitter func(max time.Duration) time.Duration
+	// Jitter draws from [0, upTo) for pauses between tries. Default: math/rand/v2.
+	Jitter func(upTo time.Duration) time.Duration
 }
 
 // Client makes people's calls: jobs, executions, workers. It is safe for concurrent use and needs no

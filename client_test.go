@@ -79,7 +79,7 @@ func newDesk(t *testing.T, cfg ClientConfig, script ...func(http.ResponseWriter,
 	d := &desk{script: script}
 	cfg.HTTPClient = &http.Client{Transport: d}
 	cfg.Server = firstOf(cfg.Server, "desk:1")
-	cfg.Jitter = func(max time.Duration) time.Duration { return max / 2 }
+	cfg.Jitter = func(upTo time.Duration) time.Duration { return upTo / 2 }
 	c, err := NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestClientErrors(t *testing.T) {
 				t.Fatalf("got %v", err)
 			}
 			for _, sentinel := range all {
-				if errors.Is(err, sentinel) != (sentinel == tt.want) {
+				if errors.Is(err, sentinel) != errors.Is(sentinel, tt.want) {
 					t.Errorf("errors.Is(%v, %v) is wrong", err, sentinel)
 				}
 			}
@@ -256,7 +256,7 @@ func TestWhatWasNeverSentIsSentAgain(t *testing.T) {
 			if tries++; tries < 3 {
 				return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
 			}
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 		})}})
 		if err != nil {
 			t.Fatal(err)
@@ -279,7 +279,7 @@ func TestSilentServer(t *testing.T) {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 		})}
 		ask := func(cause error) error {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)

@@ -16,7 +16,6 @@ func gone() []fault { return slices.Repeat([]fault{{deaf: true}}, 200) }
 // fenceTest is a story about one handler that works until its context ends.
 type fenceTest struct {
 	stopsIn time.Duration // what the handler needs to stop
-	jump    *atomic.Int64 // by how much the worker's clock runs ahead (the machine was suspended)
 	script  func(*stage, *Worker)
 }
 
@@ -30,6 +29,7 @@ type witness struct {
 
 // run plays the story for token 1 and tells what the handler saw and the judge decided.
 func (f fenceTest) run(t *testing.T, sw switches) (saw witness, judged time.Duration, s *stage) {
+	t.Helper()
 	var st *stage
 	h := func(ctx context.Context, task *Task) error {
 		<-ctx.Done()
@@ -225,6 +225,7 @@ func TestMutants(t *testing.T) {
 		bad  func(t *testing.T, sw switches) bool // the rule of the lease was broken
 	}{
 		{"margin", switches{noMargin: true}, func(t *testing.T, sw switches) bool {
+			t.Helper()
 			saw, judged, _ := fenceTest{stopsIn: time.Second, script: func(s *stage, _ *Worker) {
 				s.spoil("heartbeat", gone()...)
 				s.offer(1)
@@ -233,6 +234,7 @@ func TestMutants(t *testing.T) {
 			return saw.last >= judged
 		}},
 		{"deadline from the named call, first lease", switches{deadlineFromReceipt: true}, func(t *testing.T, sw switches) bool {
+			t.Helper()
 			saw, judged, _ := fenceTest{script: func(s *stage, _ *Worker) {
 				s.spoil("heartbeat", gone()[:5]...)
 				s.until(2 * time.Second)
@@ -243,6 +245,7 @@ func TestMutants(t *testing.T) {
 			return saw.last >= judged
 		}},
 		{"deadline from the named call, renewal", switches{deadlineFromReceipt: true}, func(t *testing.T, sw switches) bool {
+			t.Helper()
 			saw, judged, _ := fenceTest{script: func(s *stage, _ *Worker) {
 				s.offer(1)
 				s.spoil("heartbeat", fault{lag: 1900 * time.Millisecond})
@@ -270,6 +273,7 @@ func TestMutants(t *testing.T) {
 
 // lookMutant: the machine slept past the judge's deadline; does a write still leave?
 func lookMutant(t *testing.T, sw switches) bool {
+	t.Helper()
 	var z sleeper
 	act := make(chan struct{})
 	h := func(ctx context.Context, t *Task) error { <-act; return t.Checkpoint(ctx, "late") }
@@ -286,6 +290,7 @@ func lookMutant(t *testing.T, sw switches) bool {
 
 // epochMutant: an owner that was replaced still renews; does the worker believe it?
 func epochMutant(t *testing.T, sw switches) bool {
+	t.Helper()
 	saw, judged, _ := fenceTest{script: func(s *stage, _ *Worker) {
 		s.offer(1)
 		s.on("heartbeat", func(body []byte) (any, *Problem) {
@@ -306,6 +311,7 @@ func epochMutant(t *testing.T, sw switches) bool {
 
 // twiceMutant: an assignment whose acknowledgement was lost is offered again; does it run twice?
 func twiceMutant(t *testing.T, sw switches) bool {
+	t.Helper()
 	var runs atomic.Int32
 	h := func(ctx context.Context, _ *Task) error { runs.Add(1); <-ctx.Done(); return nil }
 	play(t, WorkerConfig{Slots: 2, Grace: -1}, map[string]Handler{"h": h}, func(s *stage, _ *Worker) {

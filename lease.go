@@ -43,7 +43,7 @@ func (t terms) holderEnd(sent, received time.Duration) time.Duration {
 }
 
 // over tells whether the lease has ended: expired means now ≥ end.
-func (l lease) over(now time.Duration) bool { return now >= l.end }
+func (l *lease) over(now time.Duration) bool { return now >= l.end }
 
 // extend moves the end, never back.
 func (l *lease) extend(end time.Duration) { l.end = max(l.end, end) }

@@ -144,18 +144,18 @@ func failureOf(err error) *Failure {
 	return f
 }
 
-// clean makes a text that every store takes: valid UTF-8 without NUL, at most max bytes.
-func clean(s string, max int) string {
-	return clip(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD"), max)
+// clean makes a text that every store takes: valid UTF-8 without NUL, at most limit bytes.
+func clean(s string, limit int) string {
+	return clip(strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD"), limit)
 }
 
-// clip cuts s to at most max bytes, between characters.
-func clip(s string, max int) string {
-	if len(s) <= max {
+// clip cuts s to at most limit bytes, between characters.
+func clip(s string, limit int) string {
+	if len(s) <= limit {
 		return s
 	}
-	for max > 0 && !utf8.RuneStart(s[max]) {
-		max--
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
 	}
-	return s[:max]
+	return s[:limit]
 }

@@ -40,9 +40,8 @@ func (s *session) poll(ctx context.Context) (news bool, err error) {
 	build := func(call, epoch int64) any {
 		s.polls++
 		s.dropPoll, s.pollEpoch = drop, epoch
-		s.pollFree = max(w.cfg.Slots-len(w.running), 0)
-		return PollRequest{Session: s.id, Epoch: epoch, Call: call, Number: s.polls, Free: s.pollFree,
-			Held: s.named(), WaitMs: s.pollWait.Milliseconds()}
+		return PollRequest{Session: s.id, Epoch: epoch, Call: call, Number: s.polls, Held: s.named(),
+			Free: max(w.cfg.Slots-len(w.running), 0), WaitMs: s.pollWait.Milliseconds()}
 	}
 	var answer PollResponse
 	err = s.call(ctx, w.calls, "poll", s.pollWait+s.callTimeout, build, &answer)
@@ -85,13 +84,5 @@ func (s *session) halt(cancels []Cancel) bool {
 func (s *session) repoll() {
 	if s.dropPoll != nil {
 		s.dropPoll(errRepoll)
-	}
-}
-
-// roomMade asks again when the poll in flight said that there was no room. That poll may be of a newer
-// session than the attempt that ended. Under the lock.
-func (w *Worker) roomMade() {
-	if s := w.session; s != nil && s.pollFree == 0 {
-		s.repoll()
 	}
 }

@@ -22,7 +22,7 @@ var (
 // came through it. Its fields below the first group are guarded by the worker's lock.
 type session struct {
 	w           *Worker
-	ctx         context.Context // of all its calls; ends when the session is over
+	ctx         context.Context // of open, poll, beat and close; ends when the session is over
 	end         context.CancelCauseFunc
 	id          string // this and the terms are written by open, before the loops start
 	incarnation string
@@ -33,7 +33,8 @@ type session struct {
 	limits      Limits
 	opened      time.Duration // the instant before the open call that was answered
 
-	over  bool // nothing more can be reported
+	over  bool // the server has forgotten it: only what is queued still goes out
+	mute  bool // nothing goes out any more
 	sends sends
 	held  map[int64]*attempt // by token, until the end is answered
 	seen  map[int64]bool     // tokens whose end is answered
@@ -43,7 +44,6 @@ type session struct {
 
 	polls     int64                   // number of the newest poll
 	dropPoll  context.CancelCauseFunc // of the poll in flight; nil: none
-	pollFree  int                     // free slots that it told
 	pollEpoch int64                   // epoch that it told
 }
 
@@ -132,7 +132,8 @@ func (s *session) meet(epoch int64) error {
 }
 
 // forgotten ends the session because the server does not know it. When the newest owner said so, its
-// leases are gone and the attempts end now, else when their deadlines say so.
+// leases are gone and the attempts end now, else when their deadlines say so. What they report still
+// goes out: it counts as long as nobody else was given the shard.
 func (s *session) forgotten(newest bool) {
 	w := s.w
 	w.mu.Lock()
@@ -142,23 +143,14 @@ func (s *session) forgotten(newest bool) {
 	}
 	w.log.Warn("the server does not know this session; opening a new one", "session", s.id,
 		"handlers", len(s.held), "stopped", newest)
+	s.over = true
 	if newest {
 		for _, a := range s.inOrder() {
 			a.fence()
 		}
 	}
-	s.shut()
-}
-
-// shut ends the session: nothing that is queued or comes later can be reported. Under the lock.
-func (s *session) shut() {
-	s.over = true
-	for _, o := range s.queue {
-		o.settle(ErrLeaseLost)
-	}
-	s.queue = nil
-	s.w.notify()
 	s.end(errSessionOver)
+	s.poke()
 }
 
 // sweep fences every attempt whose lease is over at now. Under the lock.
@@ -226,44 +218,31 @@ func (s *session) serve(ctx context.Context) (again bool, err error) {
 	defer s.end(errSessionOver)
 	s.w.mu.Lock()
 	s.w.session = s
+	s.w.sessions = append(slices.DeleteFunc(s.w.sessions, func(old *session) bool { return old.mute }), s)
 	s.w.mu.Unlock()
 	loops.Go(func() { s.pollLoop(polling) })
 	loops.Go(s.beatLoop)
-	loops.Go(s.reportLoop)
+	s.w.reporters.Go(func() { s.reportLoop(s.w.reporting) })
 	select {
 	case <-ctx.Done():
-		return false, s.leave()
+		return false, s.w.leave(s)
 	case <-s.ctx.Done():
 		return true, nil
 	}
 }
 
-// leave stops gracefully: handlers first, then their reports, then the session.
-func (s *session) leave() error {
-	w := s.w
-	w.drain()
-	delivered := w.await(s.terms.ttl, func() bool { return len(s.queue) == 0 || s.over })
-	w.mu.Lock()
-	left := len(s.queue)
-	over := s.over
-	w.mu.Unlock()
-	if over {
-		return nil
-	}
-	b := backoff{max: s.callTimeout, jitter: w.cfg.Jitter}
+// close says goodbye, a few times if need be.
+func (s *session) close() {
+	b := backoff{max: s.callTimeout, jitter: s.w.cfg.Jitter}
+	build := func(call, epoch int64) any { return CloseRequest{Session: s.id, Epoch: epoch, Call: call} }
 	for try := 1; ; try++ {
-		build := func(call, epoch int64) any { return CloseRequest{Session: s.id, Epoch: epoch, Call: call} }
-		err := s.call(s.ctx, w.calls, "close", s.callTimeout, build, &CloseResponse{})
+		err := s.call(s.ctx, s.w.calls, "close", s.callTimeout, build, &CloseResponse{})
 		if err == nil || s.ctx.Err() != nil {
-			break
+			return
 		}
 		if try == 3 || !pause(s.ctx, b.after(err)) {
-			w.log.Warn("could not close the session; the server drops it when it has been silent", "error", err)
-			break
+			s.w.log.Warn("could not close the session; the server drops it when it has been silent", "error", err)
+			return
 		}
 	}
-	if !delivered {
-		return fmt.Errorf("takt: stopped with %d reports unanswered for %v; their shards run again elsewhere", left, s.terms.ttl)
-	}
-	return nil
 }

@@ -33,7 +33,9 @@ type stage struct {
 	faults  map[string][]fault      // by call name, used up in order
 	taken   map[int64]time.Duration // when each call was taken in
 	judged  map[int64]time.Duration // end of each lease, by token, as the judge sees it
-	kick    chan struct{}           // closed when something changed that a hanging poll wants to know
+	open    map[int64]bool          // tokens of the open leases
+	slots   int
+	kick    chan struct{} // closed when something changed that a hanging poll wants to know
 	answer  map[string]func(body []byte) (any, *Problem)
 }
 
@@ -68,7 +70,7 @@ func play(t *testing.T, cfg WorkerConfig, handlers map[string]Handler, script fu
 		defer closeNet()
 		cfg.Server, cfg.HTTPClient, cfg.Pool, cfg.Name = "http://stage", client, firstOf(cfg.Pool, "p"), "w"
 		cfg.Incarnation = "life"
-		cfg.Jitter = func(max time.Duration) time.Duration { return (max / 2).Truncate(time.Millisecond) }
+		cfg.Jitter = func(upTo time.Duration) time.Duration { return (upTo / 2).Truncate(time.Millisecond) }
 		cfg.Logger = slog.New(slog.DiscardHandler)
 		w, err := NewWorker(cfg)
 		if err != nil {
@@ -94,7 +96,8 @@ func play(t *testing.T, cfg WorkerConfig, handlers map[string]Handler, script fu
 }
 
 func newStage(t *testing.T) *stage {
-	return &stage{t: t, began: time.Now(), epoch: 7, faults: map[string][]fault{}, taken: map[int64]time.Duration{}, judged: map[int64]time.Duration{},
+	t.Helper()
+	return &stage{t: t, began: time.Now(), epoch: 7, faults: map[string][]fault{}, taken: map[int64]time.Duration{}, judged: map[int64]time.Duration{}, open: map[int64]bool{},
 		kick: make(chan struct{}), answer: map[string]func([]byte) (any, *Problem){}}
 }
 
@@ -218,7 +221,11 @@ func (s *stage) respond(ctx context.Context, name string, body []byte) (any, *Pr
 	switch name {
 	case "open":
 		out := stageTerms
-		out.Epoch, out.Call = s.epoch, parse[OpenRequest](s.t, body).Call
+		req := parse[OpenRequest](s.t, body)
+		s.mu.Lock()
+		s.slots = req.Slots
+		s.mu.Unlock()
+		out.Epoch, out.Call = s.epoch, req.Call
 		return out, nil
 	case "poll":
 		return s.poll(ctx, parse[PollRequest](s.t, body)), nil
@@ -226,8 +233,11 @@ func (s *stage) respond(ctx context.Context, name string, body []byte) (any, *Pr
 		return s.beat(parse[HeartbeatRequest](s.t, body)), nil
 	case "report":
 		out := ReportResponse{Epoch: s.epoch}
-		for range parse[ReportRequest](s.t, body).Items {
+		for _, it := range parse[ReportRequest](s.t, body).Items {
 			out.Items = append(out.Items, "accepted")
+			if it.Kind == "done" {
+				s.ended(it.Token)
+			}
 		}
 		return out, nil
 	default:
@@ -237,6 +247,9 @@ func (s *stage) respond(ctx context.Context, name string, body []byte) (any, *Pr
 
 func (s *stage) poll(ctx context.Context, req PollRequest) PollResponse {
 	over := time.After(time.Duration(req.WaitMs) * time.Millisecond)
+	s.mu.Lock()
+	unknown := max(0, s.slots-len(s.open)-req.Free) // slots that the worker calls busy and no lease explains
+	s.mu.Unlock()
 	for {
 		s.mu.Lock()
 		out := PollResponse{Epoch: s.epoch}
@@ -244,7 +257,8 @@ func (s *stage) poll(ctx context.Context, req PollRequest) PollResponse {
 		for _, as := range s.work {
 			switch {
 			case contains(req.Held, as.Token): // has arrived
-			case len(out.Assignments) < req.Free:
+			case s.open[as.Token] || s.slots-len(s.open)-unknown > 0:
+				s.open[as.Token] = true
 				if as.LeaseCall == 0 {
 					as.LeaseCall = req.Call
 				}
@@ -289,10 +303,25 @@ func (s *stage) offer(tokens ...int64) {
 		s.work = append(s.work, Assignment{Namespace: "default", Job: "j", Revision: 1, Execution: "e", Handler: "h",
 			PlannedAt: s.began, Shard: int(token), ShardTotal: 8, Attempt: 1, Token: token, Key: fmt.Sprintf("default/j!e#%d", token)})
 	}
+	s.mu.Unlock()
+	s.kicked()
+	synctest.Wait()
+}
+
+// ended frees the slot of a lease.
+func (s *stage) ended(token int64) {
+	s.mu.Lock()
+	delete(s.open, token)
+	s.mu.Unlock()
+	s.kicked()
+}
+
+// kicked lets hanging polls look again.
+func (s *stage) kicked() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	close(s.kick)
 	s.kick = make(chan struct{})
-	s.mu.Unlock()
-	synctest.Wait()
 }
 
 // spoil makes the next calls of that name go wrong, in order.
@@ -343,6 +372,7 @@ func (s *stage) ends() []ReportItem {
 }
 
 func parse[T any](t *testing.T, body []byte) T {
+	t.Helper()
 	var v T
 	if err := json.Unmarshal(body, &v); err != nil {
 		t.Errorf("a call can not be read: %v", err)

@@ -3,7 +3,6 @@ package takt
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -150,15 +149,4 @@ func tooLarge(what string, size, limit int) error {
 	return &Error{Op: "write the " + what, Problem: Problem{Kind: "too_large", Code: what + "_too_large",
 		Detail: fmt.Sprintf("it has %d bytes, the limit is %d", size, limit),
 		Hint:   "keep it small: store the data elsewhere and keep a reference"}}
-}
-
-// stopCause is the error for a call on a task that was told to stop.
-func stopCause(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	for _, e := range []error{ErrCancelled, ErrTimedOut, ErrLeaseLost, ErrShuttingDown} {
-		if errors.Is(cause, e) {
-			return e
-		}
-	}
-	return cause
 }

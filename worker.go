@@ -39,8 +39,8 @@ type WorkerConfig struct {
 	HTTPClient *http.Client
 	// Logger takes the worker's log and that of its tasks. Default slog.Default().
 	Logger *slog.Logger
-	// Jitter draws from [0, max) for pauses between tries. Default: math/rand/v2.
-	Jitter func(max time.Duration) time.Duration
+	// Jitter draws from [0, upTo) for pauses between tries. Default: math/rand/v2.
+	Jitter func(upTo time.Duration) time.Duration
 	// Incarnation names this life of the worker and must never come again. Default: random. Tests that
 	// replay a run set it.
 	Incarnation string

@@ -204,7 +204,7 @@ func TestCancelled(t *testing.T) {
 				s.mu.Unlock()
 				s.until(4 * time.Second)
 			})
-			if cause != tt.cause || saved != tt.cause {
+			if !errors.Is(cause, tt.cause) || !errors.Is(saved, tt.cause) {
 				t.Errorf("cause %v, checkpoint %v, want %v", cause, saved, tt.cause)
 			}
 			if ends := s.ends(); len(ends) != 1 || ends[0].Outcome != tt.outcome {
