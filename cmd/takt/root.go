@@ -44,7 +44,27 @@ func newRootCommand() *cobra.Command {
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
 		newExitCodesTopic(),
 	)
+	for _, cmd := range root.Commands() {
+		if cmd.HasSubCommands() {
+			wantsMore(cmd)
+		}
+	}
 	return root
+}
+
+// wantsMore makes a group of commands refuse a wrong word, and being called alone.
+func wantsMore(group *cobra.Command) {
+	var names []string
+	for _, c := range group.Commands() {
+		names = append(names, c.Name())
+	}
+	group.RunE = func(cmd *cobra.Command, args []string) error {
+		what := "a word is missing"
+		if len(args) > 0 {
+			what = fmt.Sprintf("unknown word %q", args[0])
+		}
+		return usage(fmt.Sprintf("%s after `%s`: one of %s", what, cmd.CommandPath(), strings.Join(names, ", ")))
+	}
 }
 
 // client makes a client for a namespace; "" is the one of the flag.

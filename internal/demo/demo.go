@@ -83,10 +83,10 @@ func (d *Demo) start(ctx context.Context) error {
 	if err := d.openData(); err != nil {
 		return err
 	}
-	if err := d.openSink(); err != nil {
+	if d.server, err = startServer(ctx, d.cfg, d.data); err != nil {
 		return err
 	}
-	if d.server, err = startServer(ctx, d.cfg, d.data); err != nil {
+	if err := d.openSink(); err != nil {
 		return err
 	}
 	if d.client, err = takt.NewClient(takt.ClientConfig{Server: d.server.url}); err != nil {
@@ -97,7 +97,7 @@ func (d *Demo) start(ctx context.Context) error {
 	return d.startWorkers(ctx)
 }
 
-// openData finds a directory for the server's data and makes the file of effects.
+// openData finds a directory for the server's data.
 func (d *Demo) openData() (err error) {
 	d.data = d.cfg.Data
 	if d.data == "" {
@@ -108,13 +108,14 @@ func (d *Demo) openData() (err error) {
 	} else if err = os.MkdirAll(d.data, 0o700); err != nil {
 		return fmt.Errorf("make the directory for the data: %w", err)
 	}
-	if d.effects, err = os.CreateTemp(d.data, "effects-*.jsonl"); err != nil {
-		return fmt.Errorf("make the file of effects: %w", err)
-	}
 	return nil
 }
 
-func (d *Demo) openSink() error {
+// openSink makes the file of effects and starts the sink.
+func (d *Demo) openSink() (err error) {
+	if d.effects, err = os.CreateTemp(d.data, "effects-*.jsonl"); err != nil {
+		return fmt.Errorf("make the file of effects: %w", err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for the sink: %w", err)
