@@ -112,13 +112,14 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 }
 
 // Handle names the function that runs shards of jobs whose handler is name (at most 128 of
-// A-Z a-z 0-9 _ . : / -). Call it before Run; a wrong or repeated name is an error that Run returns.
+// A-Z a-z 0-9 _ . : / -). Call it before Run, later ones are not offered; a wrong or repeated name is
+// an error that Run returns.
 func (w *Worker) Handle(name string, h Handler) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.ran:
-		w.misuse = fmt.Errorf("takt: handler %q comes after Run", name)
+		w.log.Error("a handler was named after Run began; it is not offered", "handler", name)
 	case !handlerName.MatchString(name):
 		w.misuse = fmt.Errorf("takt: %.128q is no handler name", name)
 	case h == nil:
