@@ -90,6 +90,9 @@ var engineCases = []examCase{
 		d.commit(engine.Batch{DropCursors: want})
 		page, _ = s.DuePage(ctx, 0, engine.WantDue{Until: noon, Limit: 3})
 		equal(tb, "enabled again, the others dropped", len(page.Items), 1)
+		d.putJob("off", 3, job.Spec{Pool: "p", Handler: "h", Disabled: true})
+		page, _ = s.DuePage(ctx, 0, engine.WantDue{Until: noon, Limit: 3})
+		equal(tb, "disabled again", len(page.Items), 0)
 	}},
 	{"Engine/backlog", func(tb TB, s store.Store) {
 		d := sit(tb, s)
@@ -118,6 +121,8 @@ var engineCases = []examCase{
 	}},
 	{"Engine/executions", func(tb TB, s store.Store) {
 		d := sit(tb, s)
+		first, _ := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "old"})
+		d.putJob("j", 9, job.Spec{Pool: "p", Handler: "new"})
 		live := d.insert(job.ExecutionRunning, job.ShardLeased)
 		ended := d.insert(job.ExecutionRunning, job.ShardLeased)
 		d.commit(finish(ended, job.ExecutionFailed))
@@ -128,6 +133,7 @@ var engineCases = []examCase{
 		equal(tb, "rows", len(page.Rows), 2)
 		equal(tb, "ended", page.Rows[0].Execution, withState(ended, job.ExecutionFailed))
 		equal(tb, "live", page.Rows[1].Execution, live)
+		equal(tb, "definition of its revision", page.Rows[1].Definition, &first)
 		page, _ = s.ExecutionPage(ctx, 1, ids)
 		equal(tb, "rows of the other partition", len(page.Rows), 0)
 	}},
@@ -208,14 +214,14 @@ func fill(v reflect.Value, n int64) {
 	}
 }
 
-// snapshots reads pages while commits go on. Each commit adds one queued execution, so a page whose Seq does
-// not equal its number of rows was read from two states.
+// snapshots reads while commits go on. Each commit ends one execution and starts the next, so a partition
+// that does not hold exactly the execution of its Seq was read from two states.
 func snapshots(tb TB, s store.Store) {
 	d := sit(tb, s)
-	const commits = 60
+	const commits = 200
 	done := make(chan struct{})
 	var readers sync.WaitGroup
-	for range 3 {
+	for range 2 {
 		readers.Go(func() {
 			for over := false; !over; {
 				select {
@@ -223,15 +229,24 @@ func snapshots(tb TB, s store.Store) {
 					over = true
 				default:
 				}
-				page, err := s.BacklogPage(ctx, 0, engine.WantBacklog{Limit: 2 * commits})
-				if err != nil || int64(len(page.Rows)) != page.Seq {
-					tb.Errorf("a page of %d rows at seq %d, %v", len(page.Rows), page.Seq, err)
+				got, err := s.LoadPartition(ctx, 0)
+				whole := err == nil && len(got.Executions) == int(min(got.Seq, 1))
+				for _, row := range got.Executions {
+					whole = whole && row.Execution.PlannedAt == noon+job.Instant(got.Seq) && len(row.Shards) == 2
+				}
+				if !whole {
+					tb.Errorf("read at seq %d: %v, %v", got.Seq, got.Executions, err)
+					return
 				}
 			}
 		})
 	}
+	var before engine.Batch
 	for range commits {
-		d.insert(job.ExecutionQueued, job.ShardQueued)
+		e, b := d.execution(job.ExecutionRunning, job.ShardLeased, job.ShardLeased)
+		b.Executions = append(b.Executions, before.Executions...)
+		d.commit(b)
+		before = finish(e, job.ExecutionFailed)
 	}
 	close(done)
 	readers.Wait()

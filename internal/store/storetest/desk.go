@@ -19,7 +19,7 @@ type desk struct {
 	tb TB
 	s  store.Store
 	f  store.Fence
-	n  byte // of ids made
+	n  int // of ids made
 }
 
 func sit(tb TB, s store.Store) *desk {
@@ -188,7 +188,7 @@ func (d *desk) trigger(name string, key store.RequestKey) store.Triggered {
 	d.tb.Helper()
 	d.n++
 	at := noon + job.Instant(d.n)
-	got, err := d.s.Trigger(ctx, store.Trigger{Namespace: "ns", Job: name, Execution: job.RequestedID(at, [10]byte{d.n}), Key: key,
+	got, err := d.s.Trigger(ctx, store.Trigger{Namespace: "ns", Job: name, Execution: job.RequestedID(at, [10]byte{byte(d.n)}), Key: key,
 		Request: engine.Request{At: at, Key: key.Key, Params: json.RawMessage(`{"x":1}`)}}, toFirst)
 	if err != nil {
 		d.tb.Fatalf("Trigger: %v", err)
