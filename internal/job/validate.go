@@ -89,7 +89,7 @@ func (s *Spec) validateSchedules() error {
 	return nil
 }
 
-func (r *Retry) validate() error {
+func (r Retry) validate() error {
 	if r.MaxAttempts < 0 || r.MaxAttempts > MaxRetries {
 		return invalid("out_of_range", "spec.retry.maxAttempts", "%d is out of range 1-%d", r.MaxAttempts, MaxRetries)
 	}

@@ -71,7 +71,7 @@ func TestValidate(t *testing.T) {
 		if c.kind == "" {
 			continue
 		}
-		if e := err.(*job.Error); e.Field != c.field || e.Message == "" || e.Code == "" { //nolint:errorlint,forcetypeassert // KindOf found one
+		if e := err.(*job.Error); e.Field != c.field || e.Message == "" || e.Code == "" { //nolint:errorlint // KindOf found one
 			t.Errorf("%s: field %q (%v), want %q", c.name, e.Field, e, c.field)
 		}
 	}

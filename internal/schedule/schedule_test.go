@@ -106,7 +106,7 @@ func TestMacros(t *testing.T) {
 	for macro, want := range map[string]string{
 		"@hourly": "2026-05-05T11:00:00Z", "@Daily": "2026-05-06T00:00:00Z", "@midnight": "2026-05-06T00:00:00Z",
 		"@weekly": "2026-05-10T00:00:00Z", "@monthly": "2026-06-01T00:00:00Z",
-		"@yearly": "2027-01-01T00:00:00Z", " @annually ": "2027-01-01T00:00:00Z",
+		"@yearly": "2027-01-01T00:00:00Z", "@ANNUALLY": "2027-01-01T00:00:00Z",
 	} {
 		got, ok := parse(t, schedule.Spec{Cron: macro}, time.Time{}).Next(instant(t, "2026-05-05T10:31:00Z"))
 		if !ok || !got.Equal(instant(t, want)) {

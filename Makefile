@@ -1,0 +1,54 @@
+# `make help` lists the targets. Nothing but Go, git and make has to be there; what else a target needs
+# (golangci-lint, pinned in tools/go.mod) it builds into bin/.
+
+GO    ?= go
+LINT  := bin/golangci-lint
+CROSS := darwin/arm64 windows/amd64
+CC    := $(firstword $(shell $(GO) env CC))
+
+.DEFAULT_GOAL := help
+.PHONY: help build test quick format vet lint race cross fuzz clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/takt
+	$(GO) build -trimpath -o bin/takt ./cmd/takt
+
+test: format vet cross lint race ## everything there is: format, vet, cross builds, linters, all tests with -race
+
+quick: ## all tests without -race
+	$(GO) test ./...
+
+format: ## find Go files that gofmt would change
+	@files=$$(git ls-files -co --exclude-standard '*.go' | while read -r f; do [ ! -e "$$f" ] || echo "$$f"; done); \
+	bad=$$(gofmt -l $$files) || exit 1; \
+	if [ -n "$$bad" ]; then echo "gofmt -w these files:"; echo "$$bad"; exit 1; fi
+	@echo "format: ok"
+
+vet: ## go vet
+	$(GO) vet ./...
+
+$(LINT): tools/go.mod tools/go.sum
+	@echo "building golangci-lint once (a minute or two)"
+	$(GO) build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+lint: $(LINT) ## golangci-lint by .golangci.yml, every exception with a reason
+	$(LINT) run ./...
+
+race: ## all tests with the race detector
+	@if command -v $(CC) >/dev/null; then race=-race; else \
+		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
+	echo "$(GO) test $$race -timeout 15m ./..."; $(GO) test $$race -timeout 15m ./...
+
+cross: ## compile packages and tests for darwin and windows
+	@for t in $(CROSS); do \
+		echo "cross: $$t"; \
+		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./... || exit 1; \
+	done
+
+fuzz: ## fuzz the parser of cron expressions for a minute
+	$(GO) test ./internal/schedule -run '^$$' -fuzz FuzzParse -fuzztime 1m
+
+clean: ## remove what was built here
+	rm -rf bin dist

@@ -1,0 +1,4 @@
+// Package engine knows a library.
+package engine
+
+import _ "github.com/google/uuid" // want

@@ -1,0 +1,2 @@
+// Package stray has no place in the order.
+package stray // want
