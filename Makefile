@@ -34,7 +34,7 @@ $(LINT): tools/go.mod tools/go.sum
 	$(GO) build -modfile=tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 lint: $(LINT) ## golangci-lint by .golangci.yml, every exception with a reason
-	$(LINT) run ./...
+	$(LINT) run --allow-parallel-runners ./...
 
 race: ## all tests with the race detector
 	@if command -v $(CC) >/dev/null; then race=-race; else \
