@@ -86,7 +86,7 @@ func (d *Demo) start(ctx context.Context) error {
 	if d.server, err = startServer(ctx, d.cfg, d.data); err != nil {
 		return err
 	}
-	if err := d.openSink(); err != nil {
+	if err := d.openSink(ctx); err != nil {
 		return err
 	}
 	if d.client, err = takt.NewClient(takt.ClientConfig{Server: d.server.url}); err != nil {
@@ -112,11 +112,11 @@ func (d *Demo) openData() (err error) {
 }
 
 // openSink makes the file of effects and starts the sink.
-func (d *Demo) openSink() (err error) {
+func (d *Demo) openSink(ctx context.Context) (err error) {
 	if d.effects, err = os.CreateTemp(d.data, "effects-*.jsonl"); err != nil {
 		return fmt.Errorf("make the file of effects: %w", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("listen for the sink: %w", err)
 	}

@@ -95,7 +95,12 @@ func (x *indexer) send(t *takt.Task, p Params, paths []string) error {
 	if err != nil {
 		return takt.Fatal(err)
 	}
-	resp, err := x.client.Post(p.Sink, "application/json", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, p.Sink, bytes.NewReader(body))
+	if err != nil {
+		return takt.Fatal(fmt.Errorf("the sink's address: %w", err))
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := x.client.Do(req)
 	if err != nil {
 		return fmt.Errorf("send a batch to the sink: %w", err)
 	}

@@ -52,6 +52,7 @@ func (ps *processes) start(name string, args ...string) error {
 	if err != nil {
 		return fmt.Errorf("open the log of worker %s: %w", name, err)
 	}
+	//nolint:noctx // no context ends a worker: stop does, in order
 	cmd := exec.Command(ps.command[0], append(ps.command[1:len(ps.command):len(ps.command)], args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = tiedToParent()

@@ -13,7 +13,7 @@ import (
 )
 
 // explain words a fault of the schema for the person who wrote the file.
-func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema, doc any) *Error {
+func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error {
 	var detail *huma.ErrorDetail
 	if !errors.As(err, &detail) {
 		return d.At("", err.Error(), "")

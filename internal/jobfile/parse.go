@@ -136,7 +136,7 @@ func (d *Doc) check(text []byte) Errors {
 	huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, value, &res)
 	var faults Errors
 	for _, err := range res.Errors {
-		faults = append(faults, d.explain(err, registry, schema, value))
+		faults = append(faults, d.explain(err, registry, schema))
 	}
 	slices.SortStableFunc(faults, func(a, b *Error) int {
 		if a.Line != b.Line {
