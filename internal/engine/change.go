@@ -146,7 +146,8 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	e.touch(x)
 	e.fact(Fact{Kind: FactExecutionCreated, Job: x.name(), Execution: row.ID, PlannedAt: row.PlannedAt, Count: int64(row.ShardTotal),
 		To: string(x.row.State), Note: string(row.Trigger)})
-	held := e.pages.holds(row.ShardTotal, e.cfg.ReadyMax)
+	pool := e.pool(row.Namespace, row.Pool)
+	held := pool.holds(row.ShardTotal, e.cfg.ReadyMax)
 	x.shards = make([]*shard, row.ShardTotal)
 	for i := range x.shards {
 		s := &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}
@@ -159,7 +160,7 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	if held {
 		e.executions[row.ID] = x
 	} else {
-		e.pages.left(row.PlannedAt, row.ID)
+		pool.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
 	}
 	return x
 }

@@ -17,7 +17,7 @@ type Config struct {
 	OwnerTTL     time.Duration // P: the partition lease; blindness beyond it defers verdicts
 	MisfireGrace time.Duration // a planned instant this late is still on time
 	CatchUpMax   int           // instants that one step may walk per schedule
-	ReadyMax     int           // queued executions held in memory; the rest stays in the database (R14)
+	ReadyMax     int           // queued shards of a pool that are held in memory; the rest stays in the database (R14)
 	PageSize     int           // rows asked for at once
 	Horizon      time.Duration // schedules due within it are held in memory
 	LossMax      int           // infrastructure losses before worker_lost

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"container/heap"
 	"maps"
 	"slices"
 	"time"
@@ -17,9 +16,6 @@ func (e *Engine) dispatch() {
 		p := e.step.pools[i]
 		e.dispatchPool(p)
 		p.dirty = false
-		if len(p.sessions) == 0 && len(p.queues) == 0 {
-			delete(e.pools, p.key)
-		}
 	}
 	e.step.pools = nil
 }
@@ -79,9 +75,7 @@ func (e *Engine) grant(s *shard, to *session) {
 	if q.shards[0] != s {
 		panic("engine: grant of a shard that is not first in its queue")
 	}
-	heap.Pop(q)
-	s.inReady = false
-	e.pages.queued--
+	to.pool.unready(q)
 
 	e.token++
 	s.Token, s.sess, s.Session, s.Worker = e.token, to, to.ID, to.Worker

@@ -27,7 +27,7 @@ func (e *Engine) inspect(q InspectQuery) *Inspected {
 		}
 	}
 	for k, p := range e.pools {
-		if selected(k.namespace, k.name) {
+		if selected(k.namespace, k.name) && len(p.sessions)+len(p.queues) > 0 {
 			out.Pools = append(out.Pools, e.poolView(p))
 		}
 	}

@@ -26,7 +26,7 @@ func (e *Engine) load(ev Loaded) {
 		e.token = ev.LastToken
 	}
 	e.wallMoved = e.now.Mono
-	e.pages.more = true
+	e.pages.fresh, e.pages.others.left = true, true
 
 	dead := map[job.SessionID]bool{}
 	for _, row := range ev.Sessions {

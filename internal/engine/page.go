@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"slices"
 	"time"
 
@@ -22,23 +21,17 @@ type pageBook struct {
 	floor   int64             // pages older than this can not be judged any more
 	odd     map[int64]bool    // entries of unknown kinds that were reported
 
-	queued    int  // entries of ready queues
-	more      bool // there may be queued executions in the database that are not in memory
-	after     backlogKey
-	askedBack time.Duration // 0: no page on its way
-	behind    bool          // an execution was left in the database that the page on its way may not have seen …
-	rewind    backlogKey    // … the first of them
+	others    backlog       // of pools that are not known
+	fresh     bool          // the queued executions of the database were not looked at yet
+	askedBack time.Duration // of the backlog page on its way; 0: none
+	backFrom  backlogKey    // it begins behind this key
+	distrust  int           // so many backlog pages may be answers to an earlier question
 
 	entries map[job.ExecutionID][]Entry       // wait for rows
 	early   map[job.ExecutionID][]earlyCancel // cancels that overtook the trigger of their execution
 	earlyN  int
 	reports []waitingReport
 	asked   map[job.ExecutionID]time.Duration
-}
-
-type backlogKey struct {
-	at job.Instant
-	id job.ExecutionID
 }
 
 type waitingReport struct {
@@ -202,36 +195,6 @@ func (p *pageBook) answeredReports(read []job.ExecutionID) []Report {
 	return ready
 }
 
-// left notes a queued execution that stays in the database.
-func (p *pageBook) left(at job.Instant, id job.ExecutionID) {
-	k := backlogKey{at, id}
-	if p.askedBack > 0 && (!p.behind || k.less(p.rewind)) {
-		p.behind, p.rewind = true, k
-	}
-	p.more = true
-	p.backTo(k)
-}
-
-// backTo makes the next page begin before k.
-func (p *pageBook) backTo(k backlogKey) {
-	if k.less(p.after) {
-		p.after = backlogKey{at: k.at - 1}
-	}
-}
-
-// holds tells whether n more queued shards fit into memory. While others wait in the database, new ones
-// may not take the room that their page needs: they would overtake them for ever.
-func (p *pageBook) holds(n, most int) bool {
-	if p.more {
-		most /= 2
-	}
-	return p.queued == 0 || p.queued+n <= most
-}
-
-func (k backlogKey) less(o backlogKey) bool {
-	return k.at < o.at || k.at == o.at && bytes.Compare(k.id[:], o.id[:]) <= 0
-}
-
 // retry is when a page that never came is asked for again.
 func (p *pageBook) retry() (time.Duration, bool) {
 	var at time.Duration
@@ -250,13 +213,7 @@ func (p *pageBook) retry() (time.Duration, bool) {
 func (e *Engine) want() Want {
 	var w Want
 	p := &e.pages
-	if p.more && p.queued < max(e.cfg.ReadyMax/2, 1) && (p.askedBack == 0 || e.now.Mono >= p.askedBack+askAgain) {
-		p.askedBack = max(e.now.Mono, 1)
-		w.Backlog = &WantBacklog{PlannedAt: p.after.at, ID: p.after.id, Limit: e.cfg.PageSize}
-	}
-	if p.askedBack > 0 && e.now.Mono >= p.askedBack+askAgain {
-		p.askedBack = 0 // it never came, and there is no room for another
-	}
+	w.Backlog = e.wantBacklog()
 	for id, t := range p.asked {
 		if len(w.Executions) < e.cfg.PageSize && (t == 0 || e.now.Mono >= t+askAgain) {
 			p.asked[id] = max(e.now.Mono, 1)
@@ -267,37 +224,4 @@ func (e *Engine) want() Want {
 	w.Due = e.due.want(e)
 	w.Inbox = e.step.inbox
 	return w
-}
-
-// backlogPage takes queued executions out of the database. Those in memory, and those changed since the
-// page was read, are dropped.
-func (e *Engine) backlogPage(ev BacklogPage) {
-	p := &e.pages
-	p.askedBack = 0
-	if p.tooOld(ev.Seq) {
-		return // asked again by want
-	}
-	for i, row := range ev.Rows {
-		x := &row.Execution
-		if p.queued > 0 && p.queued+x.ShardTotal > e.cfg.ReadyMax {
-			ev.Partial = true
-			ev.Rows = ev.Rows[:i]
-			break
-		}
-		p.after = backlogKey{x.PlannedAt, x.ID}
-		if e.executions[x.ID] != nil || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionQueued {
-			continue
-		}
-		for _, s := range e.hold(row).shards {
-			if s.State == job.ShardQueued {
-				e.enqueue(s)
-			}
-		}
-	}
-	p.more = ev.Partial
-	if p.behind {
-		p.behind, p.more = false, true
-		p.backTo(p.rewind)
-	}
-	p.read(ev.Seq)
 }

@@ -13,9 +13,10 @@ import (
 type dueBook struct {
 	entries map[dueKey]*dueEntry
 	heap    dueHeap
-	until   job.Instant // every schedule with Next ≤ until is here, or was left out by the guard
-	from    *job.Cursor // the read goes on behind it
-	asking  job.Instant // of the page on its way; 0: none
+	until   job.Instant      // every schedule with Next ≤ until is here, or was left out by the guard
+	unsure  map[job.UID]bool // left out of the read that goes on
+	from    *job.Cursor      // the read goes on behind it
+	asking  job.Instant      // of the page on its way; 0: none
 	askedAt time.Duration
 }
 
@@ -29,6 +30,7 @@ type dueEntry struct {
 	sched   schedule.Schedule
 	cursor  job.Cursor
 	settled job.Instant // what was missed before it has been decided
+	known   job.Instant // schedules of the same job that are due until then are here too
 	index   int
 }
 
@@ -56,7 +58,9 @@ func (h *dueHeap) Pop() any {
 	return d
 }
 
-func newDueBook() dueBook { return dueBook{entries: map[dueKey]*dueEntry{}} }
+func newDueBook() dueBook {
+	return dueBook{entries: map[dueKey]*dueEntry{}, unsure: map[job.UID]bool{}}
+}
 
 // wake is when the next schedule is due, or the next page of them is wanted. Wall time is turned into
 // monotonic time as of the newest step; a wall clock that stands still is looked at twice a second.
@@ -94,21 +98,8 @@ func (e *Engine) duePage(ev DuePage) {
 		d.asking = 0
 		return
 	}
-	for _, item := range ev.Items {
-		c := item.Cursor
-		k := dueKey{c.Job, c.Schedule}
-		switch {
-		case e.pages.cursorChanged(k, ev.Seq):
-			continue
-		case c.Revision != item.Definition.Revision:
-			// Its job_changed entry is on its way and decides what the old revision still owes, for all
-			// schedules of the job together: none of them may go on alone.
-			e.unfollowJob(c.Job)
-			continue
-		case e.due.entries[k] != nil:
-			continue
-		}
-		e.follow(item.Definition, c)
+	for i := range ev.Items {
+		e.takeDue(&ev.Items[i], &ev)
 	}
 	if ev.Partial && len(ev.Items) > 0 {
 		last := ev.Items[len(ev.Items)-1].Cursor
@@ -117,13 +108,42 @@ func (e *Engine) duePage(ev DuePage) {
 	} else {
 		d.from, d.asking = nil, 0
 		d.until = max(d.until, ev.Until)
+		if len(d.unsure) > 0 {
+			d.until = min(d.until, e.now.Wall) // read again at once
+			clear(d.unsure)
+		}
 	}
 	e.pages.read(ev.Seq)
 }
 
+// takeDue takes one schedule of a page into the book.
+func (e *Engine) takeDue(item *Due, page *DuePage) {
+	c := item.Cursor
+	here := e.due.entries[dueKey{c.Job, c.Schedule}]
+	changed := e.pages.cursorChanged(dueKey{c.Job, c.Schedule}, page.Seq)
+	switch {
+	case e.due.unsure[c.Job]:
+	case changed && here == nil:
+		// It went on since and is due later, or its job is being read anew: then its place in this page
+		// is old, and the job's other schedules may not go on alone.
+		if len(item.Definition.Spec.Schedules) > 1 {
+			e.due.unsure[c.Job] = true
+			e.unfollowJob(c.Job)
+		}
+	case !changed && c.Revision != item.Definition.Revision:
+		// Its job_changed entry is on its way and decides what the old revision still owes, for all
+		// schedules of the job together: none of them may go on alone.
+		e.unfollowJob(c.Job)
+	case here != nil:
+		here.known = max(here.known, page.Until)
+	default:
+		e.follow(item.Definition, c, page.Until)
+	}
+}
+
 // follow puts a schedule into the book. A definition that does not parse (it was checked when it was
 // written) panics, so that it is set aside with its name.
-func (e *Engine) follow(def *job.Definition, c job.Cursor) {
+func (e *Engine) follow(def *job.Definition, c job.Cursor, known job.Instant) {
 	for _, s := range def.Spec.Schedules {
 		if s.ID != c.Schedule {
 			continue
@@ -132,7 +152,7 @@ func (e *Engine) follow(def *job.Definition, c job.Cursor) {
 		if err != nil {
 			panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
 		}
-		entry := &dueEntry{def: def, sched: sched, cursor: c}
+		entry := &dueEntry{def: def, sched: sched, cursor: c, known: known}
 		e.due.entries[dueKey{c.Job, c.Schedule}] = entry
 		heap.Push(&e.due.heap, entry)
 	}
@@ -164,8 +184,14 @@ func (e *Engine) plan() {
 	var at job.Instant
 	for n := 0; len(e.due.heap) > 0 && e.due.heap[0].cursor.Next <= e.now.Wall; n++ {
 		d := e.due.heap[0]
-		if n >= e.cfg.CatchUpMax && d.cursor.Next != at || e.due.incomplete(d) {
+		wait, anew := e.incomplete(d)
+		if wait || n >= e.cfg.CatchUpMax && d.cursor.Next != at {
 			return
+		}
+		if anew {
+			e.due.until = min(e.due.until, d.cursor.Next-1)
+			e.unfollowJob(d.cursor.Job)
+			continue
 		}
 		at = d.cursor.Next
 		d.cursor.Revision = d.def.Revision
@@ -180,10 +206,15 @@ func (e *Engine) plan() {
 	}
 }
 
-// incomplete tells that another schedule of the same job may be due at the same instant and not be here
-// yet: in the next part of the page, or, after the wall clock or this engine jumped, behind until.
-func (d *dueBook) incomplete(of *dueEntry) bool {
-	return len(of.def.Spec.Schedules) > 1 && (d.from != nil || of.cursor.Next > d.until)
+// incomplete tells that another schedule of d's job may be due at the same instant and not be here. In the
+// next part of the page: planning waits for it. Or behind what was known when d came here (the wall clock
+// or this engine jumped, or an edit that disables the job is on its way, for which pages leave it out):
+// then the job is read anew.
+func (e *Engine) incomplete(d *dueEntry) (wait, anew bool) {
+	if len(d.def.Spec.Schedules) == 1 {
+		return false, false
+	}
+	return e.due.from != nil, e.due.from == nil && d.cursor.Next > d.known
 }
 
 // settleMissed makes decisions of the instants that are later than the misfire grace, but for the newest
@@ -328,7 +359,8 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last 
 		}
 	}
 	e.writeCursor(d.cursor)
-	if d.cursor.Next != 0 && d.cursor.Next <= max(e.due.until, e.now.Wall.Add(e.cfg.Horizon)) {
+	d.known = max(e.due.until, e.now.Wall.Add(e.cfg.Horizon))
+	if d.cursor.Next != 0 && d.cursor.Next <= d.known {
 		e.due.entries[dueKey{def.UID, s.ID}] = d
 		heap.Push(&e.due.heap, d)
 	}

@@ -16,6 +16,9 @@ func (d *driver) makeJobs() {
 			CreatedAt: d.wall(), UpdatedAt: d.wall()}
 		s := &def.Spec
 		s.Pool, s.Handler, s.Shards = "files", "index", 1+d.r.IntN(4)
+		if i == 2 {
+			s.Pool = "empty" // nobody works there before all faults are over
+		}
 		s.Retry = job.Retry{MaxAttempts: 1 + d.r.IntN(4), Initial: 200 * time.Millisecond}
 		if i%2 == 1 {
 			s.Timeout = job.Timeout{Attempt: 4 * time.Second, Stall: 2 * time.Second, Grace: time.Second}
@@ -80,6 +83,7 @@ func (d *driver) edit(old *job.Definition, disabled bool) {
 func (d *driver) heal() {
 	d.healed = true
 	d.edit(d.jobs[4], true)
+	d.fleet = append(d.fleet, &rider{d: d, name: "E", pool: "empty"})
 	for _, k := range d.fleet {
 		k.frozenTo = min(k.frozenTo, d.mono)
 		k.deadTo = min(k.deadTo, d.mono)
@@ -91,6 +95,7 @@ type rider struct {
 	*worker
 	d        *driver
 	name     string
+	pool     string
 	lives    int
 	deadTo   time.Duration
 	frozenTo time.Duration
@@ -145,6 +150,10 @@ func (k *rider) act() {
 func (k *rider) begin() {
 	k.lives++
 	k.worker = newWorker(k.d.world, k.name, k.lives, 3, "index")
+	if k.pool != "" {
+		k.session.Pool = k.pool
+		k.session.ID = job.SessionIDOf(0, "default", k.pool, k.name, fmt.Sprint(k.lives))
+	}
 	k.opened, k.openAt, k.beatAt, k.pollAt, k.retryAt = false, 0, 0, 0, 0
 }
 

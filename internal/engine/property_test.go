@@ -172,6 +172,7 @@ func (d *driver) tick() error {
 		case l.req != nil:
 			events = append(events, l.req.event(d.ask(*l.req)))
 		case l.ev != nil:
+			d.log("t=%v given: %T%+v", d.mono, l.ev, l.ev)
 			events = append(events, l.ev)
 		}
 		if len(events) > 0 && d.chance(30) {

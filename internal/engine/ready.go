@@ -15,7 +15,9 @@ type pool struct {
 	key      poolKey
 	sessions map[job.SessionID]*session
 	queues   map[string]*readyQueue // by handler
+	queued   int                    // entries of queues
 	dirty    bool
+	backlog  backlog
 }
 
 func (e *Engine) pool(namespace, name string) *pool {
@@ -23,6 +25,7 @@ func (e *Engine) pool(namespace, name string) *pool {
 	p := e.pools[k]
 	if p == nil {
 		p = &pool{key: k, sessions: map[job.SessionID]*session{}, queues: map[string]*readyQueue{}}
+		p.backlog = e.pages.others
 		e.pools[k] = p
 	}
 	return p
@@ -76,7 +79,7 @@ func (e *Engine) enqueue(s *shard) {
 		p.queues[s.exec.row.Handler] = q
 	}
 	s.inReady = true
-	e.pages.queued++
+	p.queued++
 	heap.Push(q, s)
 }
 
@@ -88,16 +91,17 @@ func (e *Engine) head(p *pool, handler string) *shard {
 		if s.State == job.ShardQueued && s.inReady && e.executions[s.Execution] == s.exec {
 			return s
 		}
-		e.unready(q)
+		p.unready(q)
 	}
 	delete(p.queues, handler)
 	return nil
 }
 
-func (e *Engine) unready(q *readyQueue) {
+func (p *pool) unready(q *readyQueue) *shard {
 	s := heap.Pop(q).(*shard)
 	s.inReady = false
-	e.pages.queued--
+	p.queued--
+	return s
 }
 
 // sortRipe puts what a step looks at into a fixed order: sessions by id, then shards by their keys.

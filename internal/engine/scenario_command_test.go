@@ -161,6 +161,7 @@ func (s *scenario) doForget(c *command) error {
 	k := s.who(c)
 	for token := range k.held {
 		k.drop(token)
+		delete(k.begun, token)
 	}
 	return c.err
 }

@@ -23,6 +23,7 @@ type worker struct {
 	polls   int64
 	sent    map[int64]time.Duration
 	held    map[job.Token]*task
+	begun   map[job.Token]bool // a session starts a token once
 	polling bool
 	unknown bool // the server told that it does not know the session
 	over    bool // closed or dead: answers reach nobody
@@ -51,7 +52,7 @@ type request struct {
 }
 
 func newWorker(w *world, name string, life, slots int, handlers ...string) *worker {
-	k := &worker{w: w, name: name, life: life, sent: map[int64]time.Duration{}, held: map[job.Token]*task{}}
+	k := &worker{w: w, name: name, life: life, sent: map[int64]time.Duration{}, begun: map[job.Token]bool{}, held: map[job.Token]*task{}}
 	k.session = job.Session{ID: job.SessionIDOf(0, "default", "files", name, fmt.Sprint(life)), Namespace: "default", Pool: "files",
 		Worker: name, Incarnation: fmt.Sprint(life), Handlers: handlers, Slots: slots}
 	return k
@@ -120,9 +121,10 @@ func (k *worker) poll(free int, wait time.Duration) request {
 // assigned begins a shard, once per token; one whose end is over already is not begun.
 func (k *worker) assigned(a *engine.Assignment) {
 	until := k.sent[a.LeaseCall] + k.w.cfg.LeaseTTL - k.w.cfg.Margin
-	if k.over || k.held[a.Token] != nil || k.w.mono >= until {
+	if k.over || k.begun[a.Token] || k.w.mono >= until {
 		return
 	}
+	k.begun[a.Token] = true
 	k.held[a.Token] = &task{exec: a.Execution.ID, shard: a.Shard, token: a.Token, attempt: a.Attempt, until: until}
 	k.w.check.received(a.Token, until)
 }
