@@ -2,8 +2,9 @@ package sqlite_test
 
 import (
 	"context"
-	"os"
+	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,15 +16,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// harness opens stores in files below a directory that the test removes.
+// harness opens stores in files of a directory that the test removes.
 func harness(t *testing.T, change func(*sqlite.Store)) storetest.Harness {
-	dir := t.TempDir()
+	dir, files := t.TempDir(), new(atomic.Int64)
 	return storetest.Harness{Seeds: seeds, Open: func(tb storetest.TB, partitions int) store.Store {
-		sub, err := os.MkdirTemp(dir, "")
-		if err != nil {
-			tb.Fatalf("directory: %v", err)
-		}
-		s, err := sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(sub, "takt.db"), Partitions: partitions, NoSync: true})
+		path := filepath.Join(dir, fmt.Sprintf("%d.db", files.Add(1)))
+		s, err := sqlite.Open(context.Background(), sqlite.Config{Path: path, Partitions: partitions, NoSync: true})
 		if err != nil {
 			tb.Fatalf("Open: %v", err)
 		}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 
@@ -243,7 +244,7 @@ var readerCases = []examCase{
 				}
 				err := f()
 				wantVerdict(tb, list+" behind "+bad, err, "invalid/bad_after")
-				if e, ok := err.(*job.Error); ok {
+				if e, ok := errors.AsType[*job.Error](err); ok {
 					equal(tb, "field", e.Field, "after")
 				}
 			}

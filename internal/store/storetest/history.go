@@ -26,8 +26,7 @@ type history struct {
 	real   store.Store
 	twin   *twin
 	clock  job.Instant
-	number uint64 // of ids made
-	asked  []store.Trigger
+	number uint64               // of ids made
 	seen   []store.PartitionRow // rows as they were once
 	sent   []sentBatch          // commits that went through
 	known  []job.ExecutionID    // all that were ever named
