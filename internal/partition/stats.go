@@ -39,13 +39,16 @@ func (y *tally) fact(f engine.Fact) {
 	c := &y.stats.Counters
 	switch f.Kind {
 	case engine.FactRejected:
-		c.Stale++
+		if f.Note != kindOf(engine.Heartbeat{}) { // the items of reports count
+			c.Stale++
+		}
 	case engine.FactLeaseGranted:
 		c.Granted++
 	case engine.FactLeaseRenewed:
 		c.Renewed++
 	case engine.FactLeaseExpired:
 		c.Expired++
+	case engine.FactShardState:
 		if f.Reason == job.ReasonUndelivered {
 			c.Undelivered++
 		}
