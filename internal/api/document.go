@@ -43,7 +43,8 @@ func (s *server) describe() {
 	if err != nil {
 		panic("api: the OpenAPI document can not be written: " + err.Error())
 	}
-	s.document = append(b, '\n')
+	b = append(b, '\n')
+	s.document = b
 }
 
 // describeOperation adds what huma does not derive.

@@ -316,7 +316,8 @@ func (w *walker) word(s *shape, text []byte) *job.Error {
 			return w.wrong(s)
 		}
 	case formText:
-		if reflect.New(s.typ).Interface().(encoding.TextUnmarshaler).UnmarshalText(text) != nil {
+		into, ok := reflect.New(s.typ).Interface().(encoding.TextUnmarshaler)
+		if !ok || into.UnmarshalText(text) != nil {
 			return w.wrong(s)
 		}
 	}

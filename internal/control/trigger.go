@@ -104,9 +104,9 @@ func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
 	if over == nil {
 		return base, nil
 	}
-	var b, o map[string]json.RawMessage
-	if json.Unmarshal(over, &o) != nil || o == nil || json.Unmarshal(base, &b) != nil || b == nil {
-		return over, nil // not two objects
+	b, o := object(base), object(over)
+	if b == nil || o == nil {
+		return over, nil
 	}
 	maps.Copy(b, o)
 	merged, err := json.Marshal(b)
@@ -114,6 +114,14 @@ func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
 		return nil, job.Errorf(job.KindInvalid, "malformed_json", "params are no JSON").WithField("params").WithCause(err)
 	}
 	return merged, nil
+}
+
+// object is v's members; nil when v is no object.
+func object(v json.RawMessage) (m map[string]json.RawMessage) {
+	if json.Unmarshal(v, &m) != nil {
+		return nil
+	}
+	return m
 }
 
 // canonical is v without insignificant space and with its keys in order, so that a client that prints
