@@ -145,11 +145,11 @@ func (s SessionID) Partition() (int, bool) {
 	return p, head != ""
 }
 
-// Token is a fencing token; Epoch fences the owner of a partition. See DESIGN R6.
-type (
-	Token int64
-	Epoch int64
-)
+// Token is the fencing token of a shard: it rises with every lease, and the newest one alone may write.
+type Token int64
+
+// Epoch fences the owner of a partition: it rises with every change of owner and every failed commit.
+type Epoch int64
 
 // Key is the idempotency key that every attempt of a shard carries.
 func Key(e *Execution, shard int) string {

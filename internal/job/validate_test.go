@@ -71,7 +71,7 @@ func TestValidate(t *testing.T) {
 		if c.kind == "" {
 			continue
 		}
-		if e := err.(*job.Error); e.Field != c.field || e.Message == "" || e.Code == "" { //nolint:errorlint // KindOf found one
+		if e := err.(*job.Error); e.Field != c.field || e.Message == "" || e.Code == "" {
 			t.Errorf("%s: field %q (%v), want %q", c.name, e.Field, e, c.field)
 		}
 	}
@@ -83,7 +83,7 @@ func TestValidateSaysWhere(t *testing.T) {
 	spec := validSpec()
 	spec.Schedules[0].Cron = "0 22-2 * * *"
 	err := spec.Validate()
-	e, ok := err.(*job.Error) //nolint:errorlint // Validate promises the type itself
+	e, ok := err.(*job.Error)
 	if !ok || !strings.Contains(e.Message, "position 3") || !strings.Contains(e.Hint, "from 22") {
 		t.Errorf("%v, %+v", err, e)
 	}
