@@ -3,6 +3,7 @@ package schedule
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // zones are known where the machine has no zone files (Windows, small images)
 )
@@ -73,6 +74,9 @@ func parseCron(text, zone string) (Schedule, error) {
 			return nil, &Error{Field: "timeZone", Pos: len(prefix) + 1,
 				Message: fmt.Sprintf("the expression says %.64q, the time zone says %.64q", name, zone), Hint: "say it once"}
 		}
+		if name == "" {
+			return nil, &Error{Field: "timeZone", Pos: len(prefix) + 1, Message: "the name of the time zone is missing"}
+		}
 		zone, pos = name, len(prefix)+len(name)
 		body = text[pos:]
 		if strings.Trim(body, " \t") == "" {
@@ -94,8 +98,15 @@ func parseCron(text, zone string) (Schedule, error) {
 	return &cron{expr: expr, zone: location}, nil
 }
 
+// zones are the locations that were loaded, by name: there are some 600 names, and a location has several
+// kilobytes that thousands of jobs would otherwise hold each for itself.
+var zones sync.Map
+
 // loadZone finds an IANA zone; "" is UTC.
 func loadZone(name string) (*time.Location, *Error) {
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location), nil //nolint:forcetypeassert // nothing else is stored
+	}
 	bad := &Error{Field: "timeZone", Message: fmt.Sprintf("%.64q is no IANA time zone", name),
 		Hint: "write a name such as Europe/Berlin or UTC"}
 	if name == "Local" { // would be another zone on every server
@@ -105,6 +116,7 @@ func loadZone(name string) (*time.Location, *Error) {
 	if err != nil {
 		return nil, bad
 	}
+	zones.Store(name, location)
 	return location, nil
 }
 

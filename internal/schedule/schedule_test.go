@@ -215,6 +215,14 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+func BenchmarkParse(b *testing.B) {
+	spec := schedule.Spec{Cron: "*/5 8-18 * * MON-FRI", TimeZone: "Europe/Berlin"}
+	b.ReportAllocs()
+	for b.Loop() {
+		parse(b, spec, time.Time{})
+	}
+}
+
 func BenchmarkNext(b *testing.B) {
 	for _, c := range []struct{ name, expr, zone string }{
 		{"minutely", "* * * * *", "Europe/Berlin"},

@@ -119,6 +119,7 @@ func TestParseRefuses(t *testing.T) {
 		{"zone path", schedule.Spec{Cron: "* * * * *", TimeZone: "../UTC"}, "timeZone", 0},
 		{"two zones", schedule.Spec{Cron: "CRON_TZ=UTC * * * * *", TimeZone: "Europe/Berlin"}, "timeZone", 9},
 		{"zone alone", schedule.Spec{Cron: "CRON_TZ=UTC"}, "cron", 0},
+		{"zone without a name", schedule.Spec{Cron: "TZ= * * * * *"}, "timeZone", 4},
 		{"zone and blank", schedule.Spec{Cron: "TZ=UTC  "}, "cron", 0},
 		{"too long", schedule.Spec{Cron: "* * * * " + string(make([]byte, schedule.MaxText))}, "cron", 0},
 		{"blank", schedule.Spec{Cron: "  "}, "cron", 0},
