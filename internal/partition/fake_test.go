@@ -26,6 +26,7 @@ type memory struct {
 	batches []engine.Batch // committed, in order
 	epochs  []job.Epoch    // of the batches
 	inbox   []engine.Entry
+	due     []engine.Due
 	renewed int
 	reads   int // of the inbox
 
@@ -123,7 +124,9 @@ func (m *memory) InboxPage(_ context.Context, _, limit int) (engine.InboxPage, e
 }
 
 func (m *memory) DuePage(context.Context, int, engine.WantDue) (engine.DuePage, error) {
-	return engine.DuePage{}, nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return engine.DuePage{Seq: m.row.Seq, Items: slices.Clone(m.due)}, nil
 }
 
 func (m *memory) BacklogPage(context.Context, int, engine.WantBacklog) (engine.BacklogPage, error) {
@@ -177,6 +180,8 @@ const (
 	sessionStale  = job.SessionID("stale")   // its report is refused and writes nothing
 	sessionHangs  = job.SessionID("hangs")   // its report hangs Step until the rig's hang is closed
 	kindPanics    = engine.EntryKind("boom") // an entry that makes Step panic
+
+	schedulePanics = "boom" // a due schedule that makes Step panic
 )
 
 // scripted is a core that writes one session row per report and entry, and never wakes.
@@ -211,6 +216,14 @@ func (c *scripted) Step(now engine.Now, events []engine.Event) engine.Result {
 		switch ev := ev.(type) {
 		case engine.Loaded:
 			c.seq, note.loaded = ev.Seq, &ev
+			res.Want.Due = &engine.WantDue{Limit: 100}
+		case engine.DuePage:
+			for _, d := range ev.Items {
+				if d.Cursor.Schedule == schedulePanics {
+					panic("a bad schedule")
+				}
+				res.Batch.Cursors = append(res.Batch.Cursors, d.Cursor)
+			}
 		case engine.Report:
 			note.reports++
 			if ev.Session == sessionPanics {

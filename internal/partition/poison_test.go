@@ -125,3 +125,34 @@ func TestPoisonThatCannotBeRecorded(t *testing.T) {
 		r.end()
 	})
 }
+
+// A schedule that the engine can not digest is recorded once and left out of later pages; the schedules
+// beside it are planned.
+func TestPoisonInAPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &memory{}
+		for _, name := range []string{"a", "b", schedulePanics, "c"} {
+			st.due = append(st.due, engine.Due{Cursor: job.Cursor{Schedule: name}})
+		}
+		r := newRig(t, st, nil)
+		time.Sleep(20 * time.Second)
+		planned := map[string]bool{}
+		recorded := 0
+		synctest.Wait()
+		for _, b := range st.batches {
+			recorded += len(b.Poison)
+			for _, c := range b.Cursors {
+				planned[c.Schedule] = true
+			}
+		}
+		if !planned["a"] || !planned["b"] || !planned["c"] || planned[schedulePanics] || recorded != 1 {
+			t.Errorf("planned %v with %d records of poison, want a, b and c, and 1", planned, recorded)
+		}
+		before := r.node.Stats()[0].Engines
+		time.Sleep(time.Minute)
+		if after := r.node.Stats()[0].Engines; after != before {
+			t.Errorf("%d more engines in a minute: the bad schedule comes again and again", after-before)
+		}
+		r.end()
+	})
+}

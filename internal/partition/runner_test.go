@@ -78,6 +78,7 @@ func TestNegativeAnswerWaits(t *testing.T) {
 		first := r.report("a")
 		synctest.Wait()
 		stale := r.report(sessionStale)
+		synctest.Wait()
 		beat := r.call(context.Background(), engine.Heartbeat{})
 		synctest.Wait()
 		now(t, beat)
@@ -252,6 +253,30 @@ func TestOwnDeadline(t *testing.T) {
 			r.end()
 		})
 	}
+}
+
+// An owner that is frozen between its commit and its answers, past its own deadline, does not send them.
+func TestFrozenBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &memory{}
+		freeze := false
+		st.onRenew = func() error { return job.Errorf(job.KindUnavailable, "away", "the database is away") }
+		r := newRig(t, st, func(c *partition.Config) {
+			c.Observe = func(partition.Observation) {
+				if freeze {
+					time.Sleep(10 * time.Second)
+				}
+			}
+		})
+		synctest.Wait()
+		freeze = true
+		wantKind(t, <-r.report("a"), job.KindNoOwner, "no_owner")
+		if got := st.commits(); got != 1 {
+			t.Errorf("%d commits, want 1", got)
+		}
+		freeze = false
+		r.end()
+	})
 }
 
 // A runner that hangs is not renewed, so that its partition goes to somebody else.

@@ -94,7 +94,7 @@ func (s *seat) run(ctx context.Context) {
 
 // settle draws the consequences of a tenure's end.
 func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
-	if t.commits > 0 {
+	if t.commits > 0 || s.n.mono()-t.born > time.Minute {
 		s.failures = 0
 	}
 	s.carried = end.carry

@@ -130,7 +130,7 @@ func (t *tenure) untilGathered(now time.Duration) time.Duration {
 			calls++
 		}
 	}
-	if t.last.calls < 2 || calls >= t.last.calls || calls >= t.cfg.MaxEvents || now-t.last.done > burstGap {
+	if calls >= t.last.calls || calls >= t.cfg.MaxEvents || now-t.last.done > burstGap {
 		return 0
 	}
 	return t.queue[0].at + t.cfg.Gather - now

@@ -56,6 +56,7 @@ type tenure struct {
 	reading  reading
 	last     lastStep
 	commits  int64
+	born     time.Duration // mono
 }
 
 // lastStep is what gathering knows of the step before.
@@ -124,7 +125,8 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		done:      make(chan struct{}),
 		waiters:   map[engine.ReplyID]*call{},
 	}
-	t.stepped.Store(int64(s.n.mono()))
+	t.born = s.n.mono()
+	t.stepped.Store(int64(t.born))
 	s.tally.engineMade()
 	return t
 }
