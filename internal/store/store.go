@@ -75,8 +75,9 @@ type Engine interface {
 	// and every live execution that is not queued or scheduled, with its shards and definition.
 	LoadPartition(ctx context.Context, partition int) (engine.Loaded, error)
 
-	// InboxPage reads up to limit pending entries with the rows they refer to: cancels first, then the
-	// rest, each by id.
+	// InboxPage reads up to limit pending entries with the rows they refer to: cancels of what the
+	// owner has taken in first (a cancel of a trigger that still waits comes behind it), then the rest,
+	// each by id.
 	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
 
 	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.

@@ -64,6 +64,23 @@ func (l *link) drop() {
 	l.conn, l.stmts = nil, nil
 }
 
+// close ends the connection for good. Its statements go first: SQLite keeps a connection with open
+// statements as a zombie, and then the last one to close does not fold the WAL into the file.
+func (l *link) close() error {
+	if l.conn == nil {
+		return nil
+	}
+	var errs []error
+	for _, st := range l.stmts {
+		if st != nil {
+			errs = append(errs, st.Close())
+		}
+	}
+	errs = append(errs, l.conn.Close())
+	l.conn, l.stmts = nil, nil
+	return errors.Join(errs...)
+}
+
 func (l *link) prepared(q query) (*sql.Stmt, error) {
 	if l.conn == nil {
 		if err := l.connect(); err != nil {

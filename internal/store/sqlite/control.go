@@ -63,15 +63,11 @@ func scanEntry(rows *sql.Rows, more ...any) (engine.Entry, error) {
 }
 
 // addEntry puts an entry into a partition's inbox and returns its receipt.
-func addEntry(w *link, partition int, namespace string, e engine.Entry, p payload) (store.Written, error) {
+func addEntry(w *link, partition int, namespace string, rank int64, e engine.Entry, p payload) (store.Written, error) {
 	out := store.Written{Partition: partition}
 	text, err := encode(p)
 	if err != nil {
 		return out, err
-	}
-	rank := entryRest
-	if e.Kind == engine.EntryCancel {
-		rank = entryFirst
 	}
 	var uid, id any
 	if !e.Job.IsZero() {
@@ -190,7 +186,7 @@ func putRevision(w *link, p store.PutJob, old *job.Definition, labels any, spec 
 	if _, err := w.exec(qRevision, d.UID[:], d.Revision, labels, spec, int64(p.At)); err != nil {
 		return store.Written{}, err
 	}
-	return addEntry(w, p.Partition, d.Namespace, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})
+	return addEntry(w, p.Partition, d.Namespace, entryRest, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})
 }
 
 // Trigger implements store.Control.
@@ -214,7 +210,7 @@ func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job
 			}
 		}
 		e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
-		out.Written, err = addEntry(w, out.Partition, t.Namespace, e, payload{At: t.Request.At, Key: t.Request.Key, Params: t.Request.Params})
+		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e, payload{At: t.Request.At, Key: t.Request.Key, Params: t.Request.Params})
 		return err
 	})
 	if err != nil {
@@ -274,9 +270,13 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 		}
 		var namespace string
 		var partition int
+		rank := entryRest
 		if e != nil {
 			namespace, partition = e.Namespace, e.Partition
-		} else {
+			if a.Kind == engine.EntryCancel {
+				rank = entryFirst
+			}
+		} else { // what waits for its owner can only be cancelled behind its trigger
 			entry, ns, p, err := pendingTrigger(w, a.Execution)
 			if err != nil {
 				return err
@@ -288,7 +288,7 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 		if namespace == "" || namespace != a.Namespace {
 			return noExecution(a.Namespace, a.Execution)
 		}
-		out, err = addEntry(w, partition, a.Namespace, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.At, Note: a.Note})
+		out, err = addEntry(w, partition, a.Namespace, rank, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.At, Note: a.Note})
 		return err
 	})
 	if err != nil {

@@ -60,6 +60,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := checkPath(c.Path); err != nil {
 		return nil, err
 	}
+	if err := makePrivate(c.Path); err != nil {
+		return nil, err
+	}
 	s := &Store{readers: make(chan *link, readerCount)}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.shut())
@@ -147,6 +150,20 @@ func checkPath(path string) error {
 	return nil
 }
 
+// makePrivate makes the file of a new database, readable by its owner alone: parameters and results are
+// nobody else's business, whatever the directory allows. SQLite gives its WAL the same mode.
+func makePrivate(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return job.Errorf(job.KindUnavailable, "not_writable", "the database %s cannot be made", path).WithCause(err).
+			WithHint("check the rights and the free space of the directory")
+	}
+	return f.Close()
+}
+
 // migrate applies what is missing of the migrations.
 func migrate(ctx context.Context, db *sql.DB, path string) error {
 	files, err := fs.Sub(embedded, "migrations")
@@ -218,14 +235,10 @@ func (s *Store) shut() error {
 	var errs []error
 	if s.writer != nil {
 		for range readerCount {
-			if l := <-s.readers; l.conn != nil {
-				errs = append(errs, l.conn.Close())
-			}
+			errs = append(errs, (<-s.readers).close())
 		}
 		close(s.readers)
-		if s.writer.conn != nil {
-			errs = append(errs, s.writer.conn.Close())
-		}
+		errs = append(errs, s.writer.close())
 	}
 	for i := len(s.dbs) - 1; i >= 0; i-- { // the writer last: it folds the WAL into the file
 		errs = append(errs, s.dbs[i].Close())

@@ -45,17 +45,21 @@ var engineCases = []examCase{
 		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
 		cancel, err := s.Ask(ctx, store.Ask{Kind: engine.EntryCancel, Namespace: "ns", Execution: asked.Execution, Note: "why"})
 		wantVerdict(tb, "Ask", err, "ok")
+		running := d.insert(job.ExecutionRunning, job.ShardLeased)
+		overtakes, err := s.Ask(ctx, store.Ask{Kind: engine.EntryCancel, Namespace: "ns", Execution: running.ID})
+		wantVerdict(tb, "Ask", err, "ok")
 		want := []engine.Entry{
-			{ID: cancel.Entry, Kind: engine.EntryCancel, Execution: asked.Execution, Note: "why"},
+			{ID: overtakes.Entry, Kind: engine.EntryCancel, Execution: running.ID},
 			{ID: changed.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
 			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &newest, Cursors: []job.Cursor{c},
 				Request: &engine.Request{At: asked.Execution.PlannedAt(), Params: json.RawMessage(`{"x":1}`)}},
 			{ID: changedAgain.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
+			{ID: cancel.Entry, Kind: engine.EntryCancel, Execution: asked.Execution, Note: "why"},
 		}
-		for limit := range 6 {
+		for limit := range 7 {
 			page, err := s.InboxPage(ctx, 0, limit)
 			wantVerdict(tb, "InboxPage", err, "ok")
-			equal(tb, fmt.Sprintf("page of %d", limit), page, engine.InboxPage{Seq: d.f.Seq, Entries: append([]engine.Entry(nil), want[:min(limit, 4)]...)})
+			equal(tb, fmt.Sprintf("page of %d", limit), page, engine.InboxPage{Seq: d.f.Seq, Entries: append([]engine.Entry(nil), want[:min(limit, 5)]...)})
 		}
 	}},
 	{"Engine/due", func(tb TB, s store.Store) {

@@ -44,6 +44,7 @@ type (
 	twinEntry struct {
 		partition int
 		namespace string
+		overtakes bool // a cancel of something that the owner has taken in
 		engine.Entry
 	}
 	cursorKey struct {

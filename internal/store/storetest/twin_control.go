@@ -11,10 +11,10 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-func (w *twin) addEntry(partition int, namespace string, e engine.Entry) store.Written {
+func (w *twin) addEntry(partition int, namespace string, overtakes bool, e engine.Entry) store.Written {
 	w.lastEntry++
 	e.ID = w.lastEntry
-	w.inbox = append(w.inbox, twinEntry{partition, namespace, e})
+	w.inbox = append(w.inbox, twinEntry{partition, namespace, overtakes, e})
 	return store.Written{Partition: partition, Entry: e.ID}
 }
 
@@ -41,7 +41,7 @@ func (w *twin) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.
 		}
 	}
 	w.jobs[at] = twinJob{p.Partition, append(slices.Clone(j.revisions), d)}
-	return d, w.addEntry(p.Partition, d.Namespace, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
+	return d, w.addEntry(p.Partition, d.Namespace, false, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
 }
 
 func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
@@ -71,7 +71,7 @@ func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.De
 		w.keys[k] = twinKey{t.Key.Hash, t.Execution, t.Request.At}
 	}
 	request := t.Request
-	out.Written = w.addEntry(out.Partition, t.Namespace, engine.Entry{
+	out.Written = w.addEntry(out.Partition, t.Namespace, false, engine.Entry{
 		Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution, Request: &request,
 	})
 	return out, nil
@@ -83,10 +83,10 @@ func (w *twin) Ask(_ context.Context, a store.Ask) (store.Written, error) {
 	}
 	entry := engine.Entry{Kind: a.Kind, Execution: a.Execution, Note: a.Note}
 	if e, ok := w.find(a.Execution); ok && e.Namespace == a.Namespace {
-		return w.addEntry(e.Partition, a.Namespace, entry), nil
+		return w.addEntry(e.Partition, a.Namespace, a.Kind == engine.EntryCancel, entry), nil
 	}
 	if e, ok := w.pendingTrigger(a.Execution); ok && e.namespace == a.Namespace {
-		return w.addEntry(e.partition, a.Namespace, entry), nil
+		return w.addEntry(e.partition, a.Namespace, false, entry), nil
 	}
 	return store.Written{}, refuse(job.KindNotFound, "execution_not_found")
 }

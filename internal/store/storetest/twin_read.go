@@ -30,7 +30,7 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 	out := engine.InboxPage{Seq: w.parts[partition].Seq}
 	for _, first := range []bool{true, false} {
 		for _, e := range w.inbox {
-			if e.partition != partition || (e.Kind == engine.EntryCancel) != first || len(out.Entries) == limit {
+			if e.partition != partition || e.overtakes != first || len(out.Entries) == limit {
 				continue
 			}
 			if !e.Job.IsZero() {
