@@ -79,4 +79,9 @@ func TestPipe(t *testing.T) {
 	})
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeProgram()
+		os.Exit(code)
+	}))
+}

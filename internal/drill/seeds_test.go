@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/drill"
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/partition"
 )
 
@@ -25,12 +26,49 @@ var (
 func playSeed(t *testing.T, seed uint64) *drill.History {
 	var h *drill.History
 	synctest.Test(t, func(t *testing.T) {
-		s := &storm{c: newCluster(t, seed, partition.Lease{}), dice: rand.New(rand.NewPCG(seed, 1)), acked: map[string]string{}}
+		s := newStorm(t, seed)
 		s.play(10 * time.Minute)
 		h = s.c.close()
 		s.checkEnds(h)
 	})
 	return h
+}
+
+func newStorm(t *testing.T, seed uint64) *storm {
+	return &storm{c: newCluster(t, seed, partition.Lease{}), dice: rand.New(rand.NewPCG(seed, 1)), acked: map[string]string{}}
+}
+
+// TestSeedsCatch plays storms on engines that lack a part of the model: the checker must notice, else it
+// would notice nothing in TestSeeds either.
+func TestSeedsCatch(t *testing.T) {
+	for name, sw := range map[string]engine.Switches{
+		"grace after take-over":         {NoTakeoverGrace: true},
+		"a decision only stops renewal": {DecisionEndsLease: true},
+		"deadline from the named call":  {DeadlineFromReceipt: true},
+		"an older token writes nothing": {OldTokenWrites: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(5) {
+				var h *drill.History
+				synctest.Test(t, func(t *testing.T) {
+					s := newStorm(t, seed)
+					s.c.tune = func(p *partition.Config) {
+						p.Engine = engine.Default()
+						p.Engine.Switches = sw
+					}
+					s.rage(3 * time.Minute)
+					s.asks.Wait()
+					h = s.c.close()
+				})
+				if v := drill.Check(h); len(v) > 0 {
+					t.Logf("seed %d: %d violations, the first: %s", seed, len(v), v[0])
+					return
+				}
+			}
+			t.Error("five storms without this part, and nothing was found")
+		})
+	}
 }
 
 // TestSeeds plays storms and checks the invariants over each. A failing seed is the subtest's name:

@@ -36,8 +36,12 @@ const stormWorkers = 3
 
 // play lets the storm rage for d, then heals everything and waits until all has ended.
 func (s *storm) play(d time.Duration) {
-	c := s.c
-	c.start()
+	s.rage(d)
+	s.calm()
+}
+
+func (s *storm) rage(d time.Duration) {
+	s.c.start()
 	s.jobs()
 	for range stormWorkers {
 		s.newcomer()
@@ -46,9 +50,10 @@ func (s *storm) play(d time.Duration) {
 		time.Sleep(time.Second + time.Duration(s.dice.Int64N(int64(9*time.Second))))
 		s.act()
 	}
-	if c.server == nil {
-		c.start()
-	}
+}
+
+func (s *storm) calm() {
+	c := s.c
 	c.server.st.setRule(nil)
 	for _, m := range s.members() {
 		m.link.Rule(nil)
