@@ -2,14 +2,12 @@ package partition_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/partition"
 )
 
 // gated is a memory whose commits wait until they are let through.
@@ -121,6 +119,42 @@ func TestLoneEventGoesAtOnce(t *testing.T) {
 	})
 }
 
+// After a step with several calls, as many are waited for a moment, and no longer than until they are there.
+func TestBurstsAreGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		st := refusing(gate)
+		r := newRig(t, st, nil)
+		time.Sleep(time.Second + time.Millisecond) // no page is being read
+		opener := r.report("a")
+		synctest.Wait()
+		first := []<-chan result{r.report("a"), r.report("a"), r.report("a")}
+		synctest.Wait()
+		close(gate)
+		for _, ch := range append(first, opener) {
+			<-ch
+		}
+		before, begun := st.commits(), time.Now()
+		var second []<-chan result
+		for range 3 {
+			time.Sleep(500 * time.Microsecond)
+			second = append(second, r.report("a"))
+		}
+		for _, ch := range second {
+			<-ch
+		}
+		if got, took := st.commits()-before, time.Since(begun); got != 1 || took != 1500*time.Microsecond {
+			t.Errorf("three reports within a millisecond took %d commits and %v, want 1 and no wait behind the last", got, took)
+		}
+		lone := time.Now()
+		<-r.report("a")
+		if took := time.Since(lone); took > 2*time.Millisecond {
+			t.Errorf("a report whose company does not come waited %v", took)
+		}
+		r.end()
+	})
+}
+
 // A commit of unknown outcome ends the engine and its epoch, whether it landed or not; who waited is told
 // no_owner, and the next call is served under a higher epoch.
 func TestUnknownCommitEndsTheEpoch(t *testing.T) {
@@ -205,104 +239,6 @@ func (r *rig) lastLoaded() *engine.Loaded {
 		}
 	}
 	return nil
-}
-
-// An owner whose renewals fail answers nobody from its own deadline on, 0.5 s before others may judge,
-// not even with what it decided before.
-func TestOwnDeadline(t *testing.T) {
-	tests := []struct {
-		name  string
-		blind bool
-	}{{"looks", false}, {"does not look (mutant)", true}}
-	for _, tt := range tests {
-		synctest.Test(t, func(t *testing.T) {
-			st, gate := gated()
-			var broken atomic.Bool
-			st.onRenew = func() error {
-				if broken.Load() {
-					return job.Errorf(job.KindUnavailable, "away", "the database is away")
-				}
-				return nil
-			}
-			st.onRows = st.onRenew
-			r := newRig(t, st, func(c *partition.Config) {
-				c.Switches.NoDeadline = tt.blind
-				c.Lease.Renew = 400 * time.Millisecond
-			})
-			synctest.Wait()
-			broken.Store(true)
-			time.Sleep(4400 * time.Millisecond) // deadline: 4.5 s after the acquiring
-			beat := <-r.call(context.Background(), engine.Heartbeat{})
-			if beat.err != nil {
-				t.Fatalf("before the deadline: %v", beat.err)
-			}
-			late := r.report("a") // stepped before the deadline, decided after it
-			synctest.Wait()
-			time.Sleep(200 * time.Millisecond)
-			beat = <-r.call(context.Background(), engine.Heartbeat{})
-			if refused := job.KindOf(beat.err) == job.KindNoOwner; refused == tt.blind {
-				t.Errorf("%s: a request after the deadline was answered %v", tt.name, beat.err)
-			}
-			select {
-			case gate <- nil:
-			default: // the tenure is over and has cut its commit off
-			}
-			if res := <-late; (job.KindOf(res.err) == job.KindNoOwner) == tt.blind {
-				t.Errorf("%s: an answer after the deadline: %v", tt.name, res.err)
-			}
-			r.end()
-		})
-	}
-}
-
-// An owner that is frozen between its commit and its answers, past its own deadline, does not send them.
-func TestFrozenBeforeTheAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := &memory{}
-		freeze := false
-		st.onRenew = func() error { return job.Errorf(job.KindUnavailable, "away", "the database is away") }
-		r := newRig(t, st, func(c *partition.Config) {
-			c.Observe = func(partition.Observation) {
-				if freeze {
-					time.Sleep(10 * time.Second)
-				}
-			}
-		})
-		synctest.Wait()
-		freeze = true
-		wantKind(t, <-r.report("a"), job.KindNoOwner, "no_owner")
-		if got := st.commits(); got != 1 {
-			t.Errorf("%d commits, want 1", got)
-		}
-		freeze = false
-		r.end()
-	})
-}
-
-// A runner that hangs is not renewed, so that its partition goes to somebody else.
-func TestWatchdog(t *testing.T) {
-	for _, mutant := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			st := &memory{}
-			r := newRig(t, st, func(c *partition.Config) { c.Switches.RenewWithoutStep = mutant })
-			time.Sleep(20 * time.Second)
-			if st.renewals() < 12 {
-				t.Fatalf("an idle runner was renewed %d times in 20 s", st.renewals())
-			}
-			stuck := r.report(sessionHangs)
-			time.Sleep(5 * time.Second)
-			before := st.renewals()
-			time.Sleep(20 * time.Second)
-			if renewed := st.renewals() > before; renewed != mutant {
-				t.Errorf("mutant %v: renewed %d times while the runner hung", mutant, st.renewals()-before)
-			}
-			close(r.hang)
-			if res := <-stuck; (job.KindOf(res.err) == job.KindNoOwner) == mutant {
-				t.Errorf("mutant %v: the call that hung got %v", mutant, res.err)
-			}
-			r.end()
-		})
-	}
 }
 
 // A caller that gives up is forgotten, and the engine is told of a poll.
