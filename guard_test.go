@@ -37,6 +37,7 @@ var level = map[string]int{
 	"internal/jobfile":         7,
 	"internal/api":             7,
 	"internal/app":             8,
+	"internal/agent":           8,
 	"internal/drill":           9,
 	"internal/demo":            9,
 	"cmd/takt":                 10,
@@ -52,7 +53,7 @@ var only = map[string][]string{
 }
 
 // sdkUsers may import the root package: the types of the API stop there.
-var sdkUsers = []string{"internal/api", "internal/jobfile", "internal/demo", "internal/drill", "cmd/takt"}
+var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/drill", "cmd/takt"}
 
 // pure packages decide; they do not act.
 var pure = []string{"internal/schedule", "internal/job", "internal/engine"}

@@ -60,6 +60,25 @@ func (t *Task) Key() string { return t.a.as.Key }
 // has met for a shard and refuses lower ones can not be written by an old attempt.
 func (t *Task) Token() int64 { return t.a.as.Token }
 
+// LeaseLeft is how long the shard is this attempt's without another word of the server: at zero ctx
+// ends with [ErrLeaseLost]. Each answered beat makes it longer. It is zero once the lease is lost.
+//
+// Whoever has the work done by something else, such as a process, tells it this end each time it moves,
+// so that the work ends in time also when this process is stopped or dead.
+func (t *Task) LeaseLeft() time.Duration {
+	w := t.a.s.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.now(); !t.a.lost && !t.a.lease.over(now) {
+		return t.a.lease.end - now
+	}
+	return 0
+}
+
+// LeaseMargin is the time that follows the end that LeaseLeft counts to, in which the shard is given to
+// nobody else yet. Whatever still runs must be stopped in it.
+func (t *Task) LeaseMargin() time.Duration { return t.a.s.terms.margin }
+
 // Params is the JSON value of the parameters; nil when there are none. Do not change it.
 func (t *Task) Params() json.RawMessage { return t.a.as.Params }
 

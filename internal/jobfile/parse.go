@@ -125,13 +125,16 @@ func (d *Doc) checkSchedule() Errors {
 }
 
 // check applies the rules that takt.Job's tags declare: the ones the server applies to the same text.
-func (d *Doc) check(text []byte) Errors {
+func (d *Doc) check(text []byte) Errors { return d.checkAs(text, reflect.TypeFor[takt.Job](), "Job") }
+
+// checkAs applies the rules that the tags of a type declare.
+func (d *Doc) checkAs(text []byte, typ reflect.Type, name string) Errors {
 	var value any
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&value); err != nil {
 		return Errors{d.At("", err.Error(), "")}
 	}
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	schema := registry.Schema(reflect.TypeFor[takt.Job](), false, "Job")
+	schema := registry.Schema(typ, false, name)
 	var res huma.ValidateResult
 	huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, value, &res)
 	var faults Errors

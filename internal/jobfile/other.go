@@ -1,0 +1,61 @@
+package jobfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// ParseOther reads a file with exactly one document that is no job, such as the handlers of an agent,
+// into a T by the rules that the type's tags declare. kind names it in errors. The error is Errors and
+// holds every fault that was found. The document makes errors with places for rules that no tag can
+// say; its Job is empty.
+func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
+	var value T
+	if len(data) > MaxSize {
+		return value, nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20)}}
+	}
+	var bodies []ast.Node
+	for _, tokens := range split(lexer.Tokenize(string(data))) {
+		tree, err := parser.Parse(tokens, 0)
+		if err != nil {
+			return value, nil, Errors{syntaxError(file, err)}
+		}
+		for _, d := range tree.Docs {
+			if d.Body != nil && d.Body.Type() != ast.NullType && d.Body.Type() != ast.CommentType {
+				bodies = append(bodies, d.Body)
+			}
+		}
+	}
+	switch len(bodies) {
+	case 0:
+		return value, nil, Errors{{File: file, Message: "the file holds no document of kind " + kind}}
+	case 1:
+	default:
+		second := findPlaces(bodies[1]).value("")
+		return value, nil, Errors{{File: file, Line: second.line, Column: second.column,
+			Message: "a second document: the file holds one of kind " + kind}}
+	}
+	doc := &Doc{File: file, places: findPlaces(bodies[0])}
+	doc.Line = doc.places.value("").line
+	var tree any
+	if err := yaml.NodeToValue(bodies[0], &tree); err != nil {
+		return value, nil, Errors{syntaxError(file, err)}
+	}
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return value, nil, Errors{doc.At("", "the document has a value that JSON cannot carry: "+err.Error(), "")}
+	}
+	if errs := doc.checkAs(text, reflect.TypeFor[T](), kind); len(errs) > 0 {
+		return value, nil, errs
+	}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return value, nil, Errors{doc.At(fieldOf(err), err.Error(), "")}
+	}
+	return value, doc, nil
+}
