@@ -17,19 +17,24 @@ type Definition struct {
 	CreatedAt Instant // of the job's first revision: anchors `every`
 	UpdatedAt Instant // of this revision
 	Spec      Spec
+	Pause     *Pause    // of the job, whatever the revision; nil: none was asked for since the last resume
+	Deleted   *Deletion // nil while the job is there
 }
 
 // Spec is what a job says. Defaults are not written into it: a zero field means the default that the
 // methods below apply. The JSON names are the stored form; renaming one needs a migration.
 type Spec struct {
-	Pool      string          `json:"pool"`
-	Handler   string          `json:"handler"`
-	Params    json.RawMessage `json:"params,omitempty"`
-	Schedules []Schedule      `json:"schedules,omitempty"` // none: manual
-	Shards    int             `json:"shards,omitempty"`    // 0 means 1
-	Retry     Retry           `json:"retry,omitzero"`
-	Timeout   Timeout         `json:"timeout,omitzero"`
-	Disabled  bool            `json:"disabled,omitempty"` // schedules do not fire; requests still run
+	Title       string          `json:"title,omitempty"`
+	Owner       string          `json:"owner,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Pool        string          `json:"pool"`
+	Handler     string          `json:"handler"`
+	Params      json.RawMessage `json:"params,omitempty"`
+	Schedules   []Schedule      `json:"schedules,omitempty"` // none: manual
+	Shards      int             `json:"shards,omitempty"`    // 0 means 1
+	Retry       Retry           `json:"retry,omitzero"`
+	Timeout     Timeout         `json:"timeout,omitzero"`
+	Disabled    bool            `json:"disabled,omitempty"` // schedules do not fire; requests still run
 }
 
 // Schedule is a schedule with the name under which its cursor is kept.
@@ -183,6 +188,7 @@ type Cursor struct {
 	Revision int64   // of the definition that Next was computed from
 	Next     Instant // next planned instant; 0: none
 	Last     Instant // newest instant that was consumed; 0: none
+	Held     Instant // oldest planned instant of a pause that is not decided yet; 0: none. Then Next lies behind the pause
 }
 
 // DecisionKind tells how a planned instant ended without an execution.

@@ -35,9 +35,11 @@ const (
 	ReasonGraceOver        Reason = "grace_over"        // did not confirm its stop in time
 	ReasonRerun            Reason = "rerun"             // a person asked for another go
 	ReasonPartial          Reason = "partial"           // some shards succeeded, others did not
+	ReasonJobDeleted       Reason = "job_deleted"       // the job was deleted, and its executions with it
 
 	// why a planned instant became no execution (decisions)
 	ReasonMissedDown    Reason = "missed_down"     // nobody planned it in time and the misfire policy made no execution of it
+	ReasonPaused        Reason = "paused"          // the job was paused
 	ReasonClockStepBack Reason = "clock_went_back" // recorded only: wall time stepped
 	ReasonBadEntry      Reason = "poison"          // set aside: the store or the engine refuses it
 )
@@ -65,6 +67,8 @@ var reasonText = map[Reason]string{
 	ReasonGraceOver:        "the handler did not confirm its stop in time",
 	ReasonRerun:            "a rerun was requested",
 	ReasonPartial:          "some shards succeeded, others did not",
+	ReasonJobDeleted:       "the job was deleted",
+	ReasonPaused:           "the job was paused",
 	ReasonMissedDown:       "nobody planned it in time",
 	ReasonClockStepBack:    "the wall clock stepped back",
 	ReasonBadEntry:         "set aside: it can not be stored or decided",

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/taktsched/takt/internal/schedule"
 )
@@ -17,7 +19,15 @@ const (
 	MaxRetries  = 100 // attempts by the handler's fault
 	MaxFactor   = 10
 	MaxDuration = schedule.MaxEvery // any length of time in a spec
+
+	MaxSchedules   = 32
+	MaxTitle       = 256 // bytes of title and owner
+	MaxDescription = 4 << 10
 )
+
+// MainSchedule is the name of the schedule that a document calls `schedule`; those under `schedules` have
+// their own.
+const MainSchedule = "main"
 
 var (
 	namePattern    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
@@ -40,6 +50,9 @@ func (s *Spec) Validate() error {
 		return invalid("bad_name", "spec.handler", "%.64q is no name of a handler", s.Handler).
 			WithHint("1 to 128 letters, digits and _ . : / -")
 	}
+	if err := s.validateTexts(); err != nil {
+		return err
+	}
 	if len(s.Params) > MaxParams {
 		return Errorf(KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", len(s.Params), MaxParams).
 			WithField("spec.params").WithHint("keep large inputs in your own storage and pass a reference")
@@ -58,15 +71,36 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
+// validateTexts checks what only people read.
+func (s *Spec) validateTexts() error {
+	for _, x := range []struct {
+		field, text string
+		most        int
+	}{{"spec.title", s.Title, MaxTitle}, {"spec.owner", s.Owner, MaxTitle}, {"spec.description", s.Description, MaxDescription}} {
+		if len(x.text) > x.most {
+			return invalid("too_long", x.field, "it has %d bytes, at most %d are taken", len(x.text), x.most)
+		}
+		if !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
+			return invalid("bad_text", x.field, "it holds NUL or bytes that are not UTF-8")
+		}
+	}
+	return nil
+}
+
 func (s *Spec) validateSchedules() error {
+	if len(s.Schedules) > MaxSchedules {
+		return invalid("too_many_schedules", "spec.schedules", "a job has at most %d schedules", MaxSchedules)
+	}
 	seen := map[string]bool{}
-	for i, one := range s.Schedules {
+	named := 0 // of spec.schedules
+	for _, one := range s.Schedules {
 		field := "spec.schedule"
-		if len(s.Schedules) > 1 {
-			field = fmt.Sprintf("spec.schedules[%d]", i)
+		if one.ID != MainSchedule {
+			field = fmt.Sprintf("spec.schedules[%d]", named)
+			named++
 		}
 		if !ValidName(one.ID) || seen[one.ID] {
-			return invalid("bad_name", field+".id", "%.64q is no name, or two schedules have it", one.ID)
+			return invalid("bad_name", field+".name", "%.64q is no name, or two schedules have it", one.ID)
 		}
 		seen[one.ID] = true
 		_, err := schedule.Parse(one.Spec, time.Time{})

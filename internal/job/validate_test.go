@@ -58,8 +58,8 @@ func TestValidate(t *testing.T) {
 		{"zone", func(s *job.Spec) { s.Schedules[0].TimeZone = "Nowhere" }, "spec.schedule.timeZone", job.KindInvalid},
 		{"every", func(s *job.Spec) { s.Schedules[0].Spec = schedule.Spec{Every: 1} }, "spec.schedule.every", job.KindInvalid},
 		{"no schedule", func(s *job.Spec) { s.Schedules[0].Spec = schedule.Spec{} }, "spec.schedule", job.KindInvalid},
-		{"schedule without id", func(s *job.Spec) { s.Schedules[0].ID = "" }, "spec.schedule.id", job.KindInvalid},
-		{"same id", func(s *job.Spec) { s.Schedules = append(s.Schedules, s.Schedules[0]) }, "spec.schedules[1].id", job.KindInvalid},
+		{"schedule without id", func(s *job.Spec) { s.Schedules[0].ID = "" }, "spec.schedules[0].name", job.KindInvalid},
+		{"same id", func(s *job.Spec) { s.Schedules = append(s.Schedules, s.Schedules[0]) }, "spec.schedule.name", job.KindInvalid},
 	} {
 		spec := validSpec()
 		c.wrong(&spec)
