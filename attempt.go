@@ -13,6 +13,7 @@ type attempt struct {
 	as     Assignment
 	ctx    context.Context // the handler's
 	cancel context.CancelCauseFunc
+	log    *attemptLog // guarded by the spool's lock
 
 	lease    lease
 	timer    *time.Timer // looks at the deadline when it should have come; every check counts, this one too
@@ -42,7 +43,7 @@ func (s *session) start(as Assignment) bool {
 		w.log.Debug("an assignment came too late; leaving it", "execution", as.Execution, "shard", as.Shard, "token", as.Token)
 		return false
 	}
-	a := &attempt{s: s, as: as, lease: l}
+	a := &attempt{s: s, as: as, lease: l, log: w.spool.open(&as)}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithoutCancel(s.ctx))
 	a.timer = time.AfterFunc(l.end-now, a.alarm)
 	s.held[as.Token] = a
@@ -55,13 +56,14 @@ func (s *session) start(as Assignment) bool {
 // run calls the handler and reports how it ended.
 func (a *attempt) run() {
 	w := a.s.w
-	t := &Task{a: a, log: w.log.With("job", a.as.Job, "execution", a.as.Execution, "shard", a.as.Shard,
-		"attempt", a.as.Attempt)}
+	t := newTask(a)
 	err := error(&panicError{value: "the handler ended its goroutine"}) // runtime.Goexit passes by all else
 	defer func() {
 		if p := recover(); p != nil {
 			err = recovered(p)
 		}
+		t.flush()
+		a.endLog()
 		a.finish(err)
 	}()
 	h := w.handlers[a.as.Handler]
@@ -87,7 +89,8 @@ func (a *attempt) finish(err error) {
 	a.returned = true
 	a.timer.Stop()
 	outcome, failure, after := ending{err: err, lost: a.lost, stop: a.stop, leave: a.leave}.outcome()
-	item := ReportItem{Kind: "done", Outcome: outcome, Error: failure, RetryAfterMs: ceilMs(after)}
+	item := ReportItem{Kind: "done", Outcome: outcome, Error: failure, RetryAfterMs: ceilMs(after),
+		LogPending: a.log.pending()}
 	if outcome == "success" {
 		item.Result = a.result
 	}

@@ -203,6 +203,7 @@ func (s *session) open(ctx context.Context) error {
 	w.mu.Lock()
 	s.sends.keep = s.terms.ttl
 	w.mu.Unlock()
+	w.spool.on()
 	w.log.Info("session opened", "session", s.id, "lease", s.terms.ttl, "beat", s.beat)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 )
@@ -24,8 +25,9 @@ type Handler func(ctx context.Context, t *Task) error
 // Task is one attempt at one shard, as its handler sees it. Its methods may be called from any
 // goroutine of the handler, until the handler returns.
 type Task struct {
-	a   *attempt
-	log *slog.Logger
+	a       *attempt
+	log     *slog.Logger
+	outputs map[string]*output
 }
 
 // Namespace is the namespace of the job.
@@ -161,8 +163,22 @@ func (t *Task) SetResult(v any) error {
 	return t.a.setResult(b)
 }
 
-// Log writes to the worker's logger, with the job, execution, shard and attempt.
+// Log writes to the execution's log, where people read it, and to the worker's logger, with the job,
+// execution, shard and attempt. Records below slog.LevelInfo go to neither unless the worker's logger
+// takes them. Lines are shipped in the background, a quarter of a second after they were written or
+// sooner, and all of them before the end of the attempt is reported, if the server takes them.
 func (t *Task) Log() *slog.Logger { return t.log }
+
+// Output takes bytes for the execution's log as they are, such as the output of a program; stream is
+// "stdout", "stderr" or "log". Lines end at newlines; the last one may lack it. Write never fails while
+// the handler runs; it may wait a moment for room, and what the bounds of [WorkerConfig] and of the
+// server do not allow is dropped and counted. The writer may be used by several goroutines.
+func (t *Task) Output(stream string) io.Writer {
+	if o := t.outputs[stream]; o != nil {
+		return o
+	}
+	return badOutput(stream)
+}
 
 func tooLarge(what string, size, limit int) error {
 	return &Error{Op: "write the " + what, Problem: Problem{Kind: "too_large", Code: what + "_too_large",

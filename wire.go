@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The worker protocol: six unary calls under /api/v1/worker/. Any language with an HTTP client can
+// The worker protocol: seven unary calls under /api/v1/worker/ (log is in wire_log.go). Any language with an HTTP client can
 // speak it. Unknown fields are ignored on both sides. All durations are milliseconds.
 //
 // Every call of a session carries a number (Call) that only rises, and the highest epoch that the
@@ -142,6 +142,7 @@ type ReportItem struct {
 	Result       json.RawMessage `json:"result,omitempty"`
 	Error        *Failure        `json:"error,omitempty"`
 	RetryAfterMs int64           `json:"retryAfterMs,omitempty"`
+	LogPending   bool            `json:"logPending,omitempty" doc:"Of done: lines of the attempt's log are still to come."`
 }
 
 // ReportResponse gives each item's fate, in order.

@@ -39,6 +39,10 @@ type WorkerConfig struct {
 	HTTPClient *http.Client
 	// Logger takes the worker's log and that of its tasks. Default slog.Default().
 	Logger *slog.Logger
+	// LogSpool and LogSpoolTotal bound the memory that log lines take until the server has them, in bytes:
+	// of one attempt and of the worker. What does not fit is dropped, and counted where it is missing.
+	// Default 1 MiB and 16 MiB.
+	LogSpool, LogSpoolTotal int
 	// Jitter draws from [0, upTo) for pauses between tries. Default: math/rand/v2.
 	Jitter func(upTo time.Duration) time.Duration
 	// Incarnation names this life of the worker and must never come again. Default: random. Tests that
@@ -58,6 +62,7 @@ type Worker struct {
 	misuse   error              // of Handle; Run returns it
 	now      func() time.Duration
 	switches switches
+	spool    *spool // log lines on their way; with a lock of its own
 
 	mu       sync.Mutex // guards all below and every session and attempt; never held while waiting
 	ran      bool
@@ -87,6 +92,12 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		return nil, fmt.Errorf("takt: %d slots: at least one is needed", cfg.Slots)
 	}
 	cfg.Slots = max(cfg.Slots, 1)
+	if cfg.LogSpool <= 0 {
+		cfg.LogSpool = 1 << 20
+	}
+	if cfg.LogSpoolTotal <= 0 {
+		cfg.LogSpoolTotal = 16 << 20
+	}
 	cfg.Namespace = firstOf(cfg.Namespace, "default")
 	cfg.Incarnation = firstOf(cfg.Incarnation, rand.Text())
 	if cfg.Name == "" {
@@ -107,7 +118,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{cfg: cfg, x: x, calls: cfg.HTTPClient, beats: cfg.HTTPClient,
 		log:      cfg.Logger.With("worker", cfg.Name, "pool", cfg.Pool),
-		handlers: map[string]Handler{}, running: map[*attempt]struct{}{}}
+		handlers: map[string]Handler{}, running: map[*attempt]struct{}{}, spool: newSpool(cfg.LogSpool, cfg.LogSpoolTotal)}
 	return w, nil
 }
 
@@ -149,6 +160,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	reporting, silence := context.WithCancel(context.WithoutCancel(ctx))
 	defer silence()
 	w.reporting = reporting
+	w.reporters.Go(func() { w.shipLogs(reporting) })
 	for {
 		s, err := w.open(ctx)
 		if err != nil {
@@ -237,6 +249,7 @@ func (w *Worker) leave(s *session) error {
 		}
 		return left == 0
 	})
+	w.drainLogs()
 	if s != nil {
 		s.close()
 	}
