@@ -103,10 +103,14 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 			}
 			continue
 		}
-		for _, s := range e.hold(row).shards {
+		held := e.hold(row)
+		for _, s := range held.shards {
 			if s.State == job.ShardQueued {
 				e.enqueue(s)
 			}
+		}
+		if goesWithJob(row.Definition) {
+			e.cancel(held, Entry{Definition: row.Definition})
 		}
 	}
 	if sure {

@@ -228,6 +228,11 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 			}
 			e.Definition = d.newest(e.Job)
 			e.Cursors = d.cursorsOf(e.Job)
+			for _, c := range e.Cursors {
+				if c.Held != 0 && c.Revision != e.Definition.Revision {
+					e.Before = d.revision(e.Job, c.Revision)
+				}
+			}
 			p.Entries = append(p.Entries, e)
 		}
 	}
@@ -254,7 +259,7 @@ func (d *database) duePage(w engine.WantDue) engine.DuePage {
 	var due []job.Cursor
 	for _, c := range d.cursors {
 		def := d.newest(c.Job)
-		if c.Next != 0 && c.Next <= w.Until && !def.Spec.Disabled && (w.After == nil || compareCursors(c, *w.After) > 0) {
+		if c.Next != 0 && c.Next <= w.Until && !def.Spec.Disabled && def.Deleted == nil && (w.After == nil || compareCursors(c, *w.After) > 0) {
 			due = append(due, c)
 		}
 	}

@@ -137,10 +137,11 @@ type EntryKind string
 
 // The kinds of inbox entries. One that the engine does not know is left alone, with an alarm.
 const (
-	EntryJobChanged EntryKind = "job_changed" // created or edited: read the newest revision
+	EntryJobChanged EntryKind = "job_changed" // created, edited, paused or resumed: read the newest revision
 	EntryTrigger    EntryKind = "trigger"
 	EntryCancel     EntryKind = "cancel"
 	EntryRerun      EntryKind = "rerun"
+	EntryJobDeleted EntryKind = "job_deleted"
 )
 
 // Entry is one row of the inbox: a person's request to the owner, joined by the store with the rows it
@@ -153,7 +154,8 @@ type Entry struct {
 	Request   *Request        // trigger
 	Note      string          // cancel, rerun: what the person said; free text, ≤ 1 KiB
 
-	Definition *job.Definition // newest revision of Job; nil when the job is gone
+	Definition *job.Definition // newest revision of Job, its last one when it was deleted; nil when that is not known
+	Before     *job.Definition // the revision that Cursors were computed from, when one of them is Held and it is another one
 	Cursors    []job.Cursor    // of Job
 }
 

@@ -28,6 +28,7 @@ const (
 	FactPlanned          FactKind = "planned" // a cursor moved over At
 	FactDecided          FactKind = "decided" // an instant or range that became no execution
 	FactJobChanged       FactKind = "job_changed"
+	FactJobDeleted       FactKind = "job_deleted"
 	FactRerun            FactKind = "rerun"
 	FactSetAside         FactKind = "set_aside"
 	FactClockStepped     FactKind = "clock_stepped"

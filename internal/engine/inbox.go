@@ -20,7 +20,7 @@ func (e *Engine) inboxPage(ev InboxPage) {
 		switch {
 		case e.pages.entryTaken(ev.Seq, entry):
 			// consumed by a batch of ours since the page was read, or it waits for rows
-		case entry.Kind == EntryJobChanged && e.pages.cursorsChanged(entry.Job, ev.Seq):
+		case (entry.Kind == EntryJobChanged || entry.Kind == EntryJobDeleted) && e.pages.cursorsChanged(entry.Job, ev.Seq):
 			e.step.inbox = true // its cursors moved since: the next page has newer ones
 		default:
 			e.takeEntry(entry)
@@ -31,8 +31,15 @@ func (e *Engine) inboxPage(ev InboxPage) {
 
 func (e *Engine) takeEntry(entry Entry) {
 	switch entry.Kind {
-	case EntryJobChanged:
-		e.jobChanged(entry)
+	case EntryJobChanged, EntryJobDeleted:
+		take := e.jobChanged
+		if entry.Kind == EntryJobDeleted {
+			take = e.jobDeleted
+		}
+		if !take(entry) {
+			e.step.inbox = true // more is left of it, for the next step
+			return
+		}
 	case EntryTrigger:
 		e.trigger(entry)
 	case EntryCancel, EntryRerun:
@@ -83,6 +90,9 @@ func (e *Engine) trigger(entry Entry) {
 			e.consume(c.entry)
 		}
 	}
+	if goesWithJob(def) {
+		e.cancel(x, entry)
+	}
 }
 
 // cancel accepts a cancel: final from this commit on. What has not started ends at once; what runs is
@@ -92,11 +102,14 @@ func (e *Engine) cancel(x *execution, entry Entry) {
 		return
 	}
 	x.row.Cancel = job.ReasonCancelRequested
+	if entry.Definition != nil && entry.Definition.Deleted != nil {
+		x.row.Cancel = job.ReasonJobDeleted
+	}
 	e.touch(x)
 	e.fact(Fact{Kind: FactCancelRequested, Job: x.name(), Execution: x.row.ID, Reason: x.row.Cancel, Note: entry.Note})
 	for _, s := range x.shards {
 		if !s.State.Ended() {
-			e.cancelShard(s, x.row.Cancel)
+			e.cancelShard(s, job.ReasonCancelRequested)
 		}
 	}
 	if x.open > 0 {

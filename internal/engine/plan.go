@@ -194,15 +194,29 @@ func (e *Engine) plan() {
 			continue
 		}
 		at = d.cursor.Next
+		if !e.settleHeld(d.def, d.sched, &d.cursor, at) {
+			e.writeCursor(d.cursor)
+			return
+		}
+		if d.def.Pause.Covers(at) {
+			d.hold()
+			e.moved(d)
+			continue
+		}
 		d.cursor.Revision = d.def.Revision
 		e.fire(d, at)
 		e.advance(d, at)
-		e.writeCursor(d.cursor)
-		if d.cursor.Next == 0 || d.cursor.Next > max(e.due.until, e.now.Wall.Add(e.cfg.Horizon)) {
-			e.unfollow(dueKey{d.cursor.Job, d.cursor.Schedule})
-		} else {
-			heap.Fix(&e.due.heap, 0)
-		}
+		e.moved(d)
+	}
+}
+
+// moved writes how far d has come and finds its new place in the book.
+func (e *Engine) moved(d *dueEntry) {
+	e.writeCursor(d.cursor)
+	if d.cursor.Next == 0 || d.cursor.Next > max(e.due.until, e.now.Wall.Add(e.cfg.Horizon)) {
+		e.unfollow(dueKey{d.cursor.Job, d.cursor.Schedule})
+	} else {
+		heap.Fix(&e.due.heap, d.index)
 	}
 }
 
@@ -250,6 +264,18 @@ func (d *dueBook) oldest(missedBefore job.Instant) *dueEntry {
 
 func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
 	first := d.cursor.Next
+	if !e.settleHeld(d.def, d.sched, &d.cursor, first) {
+		e.writeCursor(d.cursor)
+		return false
+	}
+	if p := d.def.Pause; p != nil && p.At > first && p.At < missedBefore {
+		missedBefore = p.At // what is behind it was not missed: it is held
+	}
+	if d.def.Pause.Covers(first) {
+		d.hold()
+		e.moved(d)
+		return true
+	}
 	before, until := first.Add(-time.Millisecond).Time(), missedBefore.Add(-time.Millisecond).Time()
 	n, last, all := schedule.Count(d.sched, before, until, e.cfg.CatchUpMax)
 	if all && n > 1 { // the newest one fires
@@ -261,8 +287,7 @@ func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
 	d.cursor.Revision = d.def.Revision
 	e.missed(d, first, job.InstantOf(last), int64(n))
 	e.advance(d, job.InstantOf(last))
-	e.writeCursor(d.cursor)
-	heap.Fix(&e.due.heap, d.index)
+	e.moved(d)
 	return all
 }
 
@@ -276,6 +301,7 @@ func (e *Engine) advance(d *dueEntry, at job.Instant) {
 		panic("engine: schedule of " + d.def.Namespace + "/" + d.def.Name + " does not advance")
 	}
 	e.fact(Fact{Kind: FactPlanned, Job: d.def.Namespace + "/" + d.def.Name, PlannedAt: at, Until: d.cursor.Next})
+	d.hold()
 }
 
 func (e *Engine) fire(d *dueEntry, at job.Instant) {
@@ -292,90 +318,5 @@ func (e *Engine) fire(d *dueEntry, at job.Instant) {
 }
 
 func (e *Engine) missed(d *dueEntry, from, to job.Instant, n int64) {
-	def := d.def
-	e.step.batch.Decisions = append(e.step.batch.Decisions, job.Decision{
-		Job: def.UID, Namespace: def.Namespace, Name: def.Name, Schedule: d.cursor.Schedule,
-		Kind: job.DecisionMissed, Reason: job.ReasonMissedDown, From: from, To: to, Count: n, At: e.now.Wall,
-	})
-	e.fact(Fact{Kind: FactDecided, Job: def.Namespace + "/" + def.Name, Reason: job.ReasonMissedDown, PlannedAt: from, Until: to, Count: n,
-		To: string(job.DecisionMissed)})
-}
-
-// jobChanged takes in the newest revision of a job. What was due under the old one is planned first;
-// under the new one nothing of the past fires: next > max(cursor, now) (DESIGN §10.10).
-func (e *Engine) jobChanged(entry Entry) {
-	def := entry.Definition
-	if def == nil {
-		return
-	}
-	e.plan()
-	cursors := map[string]job.Cursor{}
-	for _, c := range entry.Cursors {
-		cursors[c.Schedule] = c
-	}
-	for k, d := range e.due.entries {
-		if k.job == def.UID {
-			cursors[k.schedule] = d.cursor
-		}
-	}
-	var last job.Instant // no schedule of the job, under whatever name, goes back behind it
-	for _, c := range cursors {
-		last = max(last, c.Last)
-	}
-	for _, s := range def.Spec.Schedules {
-		c := cursors[s.ID]
-		delete(cursors, s.ID)
-		e.replan(def, s, c, last)
-	}
-	for _, c := range sortedCursors(cursors) {
-		e.unfollow(dueKey{c.Job, c.Schedule})
-		e.dropCursor(c)
-	}
-	e.plan() // what is owed on
-	e.fact(Fact{Kind: FactJobChanged, Job: def.Namespace + "/" + def.Name, Count: def.Revision})
-}
-
-// replan sets the cursor of one schedule for a new revision: its next instant lies behind now and behind
-// last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
-func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last job.Instant) {
-	e.unfollow(dueKey{def.UID, s.ID})
-	sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
-	if err != nil {
-		panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
-	}
-	d := &dueEntry{def: def, sched: sched, cursor: c}
-	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Last: last}
-	last = max(last, e.now.Wall)
-	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
-		last = at - 1 // a one-shot that came due between its writing and now is not of the past
-	}
-	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c.Next)
-	switch {
-	case owes:
-		d.cursor.Next = c.Next
-	case !def.Spec.Disabled:
-		if next, ok := sched.Next(last.Time()); ok {
-			d.cursor.Next = job.InstantOf(next)
-		}
-	}
-	e.writeCursor(d.cursor)
-	d.known = max(e.due.until, e.now.Wall.Add(e.cfg.Horizon))
-	if d.cursor.Next != 0 && d.cursor.Next <= d.known {
-		e.due.entries[dueKey{def.UID, s.ID}] = d
-		heap.Push(&e.due.heap, d)
-	}
-}
-
-// owes tells what becomes of an instant that was due under the old revision and that nobody planned: the
-// server was away. When the new revision has it too, it is caught up like any other, together with what
-// followed it. Else it is a decision: what the old revision said is not known any more.
-func (e *Engine) owes(d *dueEntry, at job.Instant) bool {
-	if !d.def.Spec.Disabled {
-		if next, ok := d.sched.Next(at.Add(-time.Millisecond).Time()); ok && job.InstantOf(next) == at {
-			return true
-		}
-	}
-	d.cursor.Last = max(d.cursor.Last, at)
-	e.missed(d, at, at, 1)
-	return false
+	e.decide(d.def, d.cursor.Schedule, job.DecisionMissed, job.ReasonMissedDown, from, to, n)
 }

@@ -55,7 +55,11 @@ func (n *names) result(w *world, r *engine.Result) string {
 		line("%s", n.shardWrite(&r.Batch.Shards[i]))
 	}
 	for _, c := range r.Batch.Cursors {
-		line("cursor %s/%s next=%s last=%s rev=%d", n.jobs[c.Job], c.Schedule, optional(c.Next), optional(c.Last), c.Revision)
+		held := ""
+		if c.Held != 0 {
+			held = " held=" + instant(c.Held)
+		}
+		line("cursor %s/%s next=%s last=%s rev=%d%s", n.jobs[c.Job], c.Schedule, optional(c.Next), optional(c.Last), c.Revision, held)
 	}
 	for _, c := range r.Batch.DropCursors {
 		line("cursor %s/%s dropped", n.jobs[c.Job], c.Schedule)

@@ -80,6 +80,7 @@ func init() { // it refers to functions that refer to it
 		"open": (*scenario).doOpen, "poll": (*scenario).doPoll, "gone": (*scenario).doGone, "beat": (*scenario).doBeat,
 		"report": (*scenario).doReport, "close": (*scenario).doClose,
 		"job": (*scenario).doJob, "trigger": (*scenario).doTrigger, "cancel": (*scenario).doAsk, "rerun": (*scenario).doAsk,
+		"suspend": (*scenario).doSuspend, "resume": (*scenario).doResume, "delete": (*scenario).doDelete,
 		"entry": (*scenario).doEntry, "inbox": (*scenario).doInbox, "setaside": (*scenario).doSetAside,
 		"advance": (*scenario).doAdvance, "wall": (*scenario).doWall, "pause": (*scenario).doPause, "reload": (*scenario).doReload,
 		"backup": (*scenario).doBackup, "restore": (*scenario).doRestore,

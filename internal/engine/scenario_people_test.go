@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +19,9 @@ func (s *scenario) doJob(c *command) error {
 	name := c.arg(0)
 	def := &job.Definition{Namespace: "default", Name: name, CreatedAt: s.wall(), UpdatedAt: s.wall(), Revision: 1}
 	if old := s.jobs[name]; old != nil {
-		def.UID, def.CreatedAt, def.Revision = old.UID, old.CreatedAt, old.Revision+1
+		def.UID, def.CreatedAt, def.Revision, def.Pause = old.UID, old.CreatedAt, old.Revision+1, old.Pause
 	} else {
-		def.UID = job.UID{15: byte(len(s.jobs) + 1)}
+		def.UID = job.UID{15: byte(len(s.db.revisions) + 1)}
 	}
 	p := &def.Spec
 	p.Pool, p.Handler, p.Shards = "files", c.str("handler", "index"), c.num("shards", 0)
@@ -39,6 +40,43 @@ func (s *scenario) doJob(c *command) error {
 	s.jobs[name], s.names.jobs[def.UID] = def, name
 	s.db.revisions[def.UID] = append(s.db.revisions[def.UID], def)
 	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: engine.EntryJobChanged, Job: def.UID}))
+}
+
+// doSuspend pauses a job; doResume ends that. Both leave its revision alone.
+func (s *scenario) doSuspend(c *command) error {
+	p := &job.Pause{At: s.wall()}
+	if d := c.dur("until", 0); d > 0 {
+		p.Until = wallStart.Add(d)
+	}
+	return s.amend(c, engine.EntryJobChanged, func(d *job.Definition) { d.Pause = p })
+}
+
+func (s *scenario) doResume(c *command) error {
+	return s.amend(c, engine.EntryJobChanged, func(d *job.Definition) { d.Pause = nil })
+}
+
+// doDelete deletes a job; another one may have its name then.
+func (s *scenario) doDelete(c *command) error {
+	defer delete(s.jobs, c.arg(0))
+	return s.amend(c, engine.EntryJobDeleted, func(d *job.Definition) {
+		d.Deleted = &job.Deletion{At: s.wall(), Cancel: c.has("cancel")}
+	})
+}
+
+// amend changes what belongs to a job and not to a revision, in all of them.
+func (s *scenario) amend(c *command, kind engine.EntryKind, change func(*job.Definition)) error {
+	def := s.jobs[c.arg(0)]
+	if def == nil {
+		return fmt.Errorf("no job %q", c.arg(0))
+	}
+	all := slices.Clone(s.db.revisions[def.UID])
+	for i := range all {
+		d := *all[i]
+		change(&d)
+		all[i] = &d
+	}
+	s.db.revisions[def.UID], s.jobs[c.arg(0)] = all, all[len(all)-1]
+	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: kind, Job: def.UID}))
 }
 
 // posted writes an entry; it is read at once unless the command says unread.

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// The instants of a pause are not walked one by one: the cursor keeps the first of them as Held and its Next
+// jumps behind the pause (0 when that has no end). When the pause ends, by a person or by its time, all of
+// them become one decision with their count (R5), or several when they are more than a step may walk.
+
+// hold moves the cursor over the pause that its next instant falls into.
+func (d *dueEntry) hold() {
+	c, p := &d.cursor, d.def.Pause
+	if c.Held != 0 || c.Next == 0 || !p.Covers(c.Next) {
+		return
+	}
+	c.Held, c.Next = c.Next, 0
+	if p.Until == 0 {
+		return
+	}
+	if next, ok := d.sched.Next(p.Until.Add(-time.Millisecond).Time()); ok {
+		c.Next = job.InstantOf(next)
+	}
+}
+
+// settleHeld decides what a pause held back before the given instant. false: the bound of a step was
+// reached; Held is the first of what is left.
+func (e *Engine) settleHeld(def *job.Definition, s schedule.Schedule, c *job.Cursor, before job.Instant) bool {
+	if c.Held == 0 {
+		return true
+	}
+	var done bool
+	c.Held, done = e.pass(def, s, c, c.Held, before, job.DecisionSkipped, job.ReasonPaused)
+	return done
+}
+
+// pass makes one decision of the planned instants in [from, before), of which from is one. left is the first
+// that was not decided, for the bound of a step was reached; 0 when done.
+func (e *Engine) pass(def *job.Definition, s schedule.Schedule, c *job.Cursor, from, before job.Instant,
+	kind job.DecisionKind, why job.Reason,
+) (left job.Instant, done bool) {
+	n, last, done := schedule.Count(s, from.Add(-time.Millisecond).Time(), before.Add(-time.Millisecond).Time(), e.cfg.CatchUpMax)
+	if n > 0 {
+		to := job.InstantOf(last)
+		c.Last = max(c.Last, to)
+		e.decide(def, c.Schedule, kind, why, from, to, int64(n))
+	}
+	if !done {
+		if next, ok := s.Next(last); ok {
+			return job.InstantOf(next), false
+		}
+	}
+	return 0, true
+}
+
+// decide records that planned instants become no execution.
+func (e *Engine) decide(def *job.Definition, schedule string, kind job.DecisionKind, why job.Reason, from, to job.Instant, n int64) {
+	e.step.batch.Decisions = append(e.step.batch.Decisions, job.Decision{
+		Job: def.UID, Namespace: def.Namespace, Name: def.Name, Schedule: schedule,
+		Kind: kind, Reason: why, From: from, To: to, Count: n, At: e.now.Wall,
+	})
+	e.fact(Fact{Kind: FactDecided, Job: def.Namespace + "/" + def.Name, Reason: why, PlannedAt: from, Until: to, Count: n, To: string(kind)})
+}
+
+// cursorsOf joins the cursors that came with an entry with those in memory, which are newer.
+func (e *Engine) cursorsOf(u job.UID, entry Entry) map[string]job.Cursor {
+	all := map[string]job.Cursor{}
+	for _, c := range entry.Cursors {
+		all[c.Schedule] = c
+	}
+	for k, d := range e.due.entries {
+		if k.job == u {
+			all[k.schedule] = d.cursor
+		}
+	}
+	return all
+}
+
+// settlePauses decides what pauses of a job have held back until now, whatever becomes of the job: an edit
+// closes such a range and, when the job is still paused, another one begins behind it. false: more is left
+// for the next step; the entry stays in the inbox.
+func (e *Engine) settlePauses(entry Entry, cursors map[string]job.Cursor) bool {
+	done := true
+	for _, c := range sortedCursors(cursors) {
+		if c.Held == 0 {
+			continue
+		}
+		def := entry.Definition
+		if entry.Before != nil {
+			def = entry.Before
+		}
+		before := e.now.Wall + 1
+		if c.Next != 0 && c.Next <= e.now.Wall {
+			before = c.Next // the pause had ended by itself
+		}
+		if s := scheduleOf(def, c.Schedule); s == nil {
+			c.Held = 0 // its definition is not known any more
+		} else if !e.settleHeld(def, s, &c, before) {
+			done = false
+		}
+		cursors[c.Schedule] = c
+		e.unfollow(dueKey{c.Job, c.Schedule}) // its place in memory is old now
+		e.writeCursor(c)
+	}
+	return done
+}
+
+// scheduleOf finds a schedule of a definition; nil when it has none of that name.
+func scheduleOf(def *job.Definition, id string) schedule.Schedule {
+	for _, s := range def.Spec.Schedules {
+		if s.ID != id {
+			continue
+		}
+		parsed, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
+		if err != nil {
+			panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
+		}
+		return parsed
+	}
+	return nil
+}
+
+// jobDeleted ends the life of a job: its schedules plan nothing more, and what was due and not planned yet
+// becomes a decision. Its executions run to their end or are cancelled, as the person said. false: more is
+// left for the next step; the entry stays in the inbox.
+func (e *Engine) jobDeleted(entry Entry) bool {
+	def := entry.Definition
+	if def == nil || def.Deleted == nil {
+		return true
+	}
+	cursors := e.cursorsOf(def.UID, entry)
+	if !e.settlePauses(entry, cursors) {
+		return false
+	}
+	e.unfollowJob(def.UID)
+	done := true
+	for _, c := range sortedCursors(cursors) {
+		if s := scheduleOf(def, c.Schedule); s != nil && c.Next != 0 && c.Next <= e.now.Wall {
+			left, all := e.pass(def, s, &c, c.Next, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
+			if !all {
+				c.Next, done = left, false
+				e.writeCursor(c)
+				continue
+			}
+		}
+		e.dropCursor(c)
+	}
+	if !done {
+		return false
+	}
+	e.fact(Fact{Kind: FactJobDeleted, Job: def.Namespace + "/" + def.Name, Count: def.Revision, Note: def.Deleted.Reason})
+	if def.Deleted.Cancel {
+		var ids []job.ExecutionID
+		for id, x := range e.executions {
+			if x.row.JobUID == def.UID {
+				ids = append(ids, id)
+			}
+		}
+		sortIDs(ids)
+		for _, id := range ids {
+			e.cancel(e.executions[id], entry)
+		}
+	}
+	return true
+}
+
+// goesWithJob tells that an execution that comes into memory belongs to a job that was deleted together
+// with its executions.
+func goesWithJob(def *job.Definition) bool {
+	return def != nil && def.Deleted != nil && def.Deleted.Cancel
+}
