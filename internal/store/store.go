@@ -25,6 +25,7 @@ type Store interface {
 	Engine
 	Control
 	Reader
+	Logs
 	// Ping tells whether the database answers and can be written (for /readyz).
 	Ping(ctx context.Context) error
 	Close() error

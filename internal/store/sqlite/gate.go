@@ -6,13 +6,14 @@ import (
 )
 
 // rank orders those who wait for the writer: ownership first, for a renewal that comes late costs the
-// partition; then the owner's commits; then people.
+// partition; then the owner's commits; then people; then logs.
 type rank int
 
 const (
 	rankOwnership rank = iota
 	rankCommit
 	rankPeople
+	rankLogs
 	ranks
 )
 

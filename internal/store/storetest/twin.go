@@ -28,6 +28,8 @@ type twin struct {
 	shards    map[shardKey]job.Shard // of live and ended executions alike
 	decisions []job.Decision
 	journal   []store.JournalRow
+
+	store.Logs // nil: random histories have no logs; their case has a model of its own
 }
 
 type (
