@@ -39,7 +39,7 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(err.Error()) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newServerCommand(&g),
+		newServerCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
 		newExitCodesTopic(),
