@@ -87,6 +87,7 @@ func New(c Config) http.Handler {
 	s := build(c)
 	s.people()
 	s.executions()
+	s.logs()
 	s.live()
 	s.worker()
 	s.health()

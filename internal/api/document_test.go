@@ -24,6 +24,7 @@ var want = map[string][]string{
 	"/api/v1/namespaces/{ns}/executions/{id}/rerun": {"post"}, "/api/v1/namespaces/{ns}/workers": {"get"}, "/api/v1/namespaces/{ns}/pools": {"get"},
 	"/api/v1/worker/open": {"post"}, "/api/v1/worker/poll": {"post"}, "/api/v1/worker/heartbeat": {"post"},
 	"/api/v1/worker/report": {"post"}, "/api/v1/worker/close": {"post"},
+	"/api/v1/worker/log": {"post"}, "/api/v1/namespaces/{ns}/executions/{id}/logs": {"get"},
 }
 
 type response struct {

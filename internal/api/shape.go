@@ -35,6 +35,7 @@ type shape struct {
 
 var (
 	rawType     = reflect.TypeFor[json.RawMessage]()
+	bytesType   = reflect.TypeFor[[]byte]() // base64
 	timeType    = reflect.TypeFor[time.Time]()
 	textDecoder = reflect.TypeFor[encoding.TextUnmarshaler]()
 )
@@ -48,6 +49,8 @@ func shapeOf(t reflect.Type) *shape {
 	switch {
 	case t == rawType:
 		return &shape{form: formFree}
+	case t == bytesType:
+		return &shape{form: formString}
 	case t == timeType:
 		return &shape{form: formInstant}
 	case reflect.PointerTo(t).Implements(textDecoder):

@@ -100,6 +100,7 @@ func (s *server) report(ctx context.Context, in *body[takt.ReportRequest]) (*ans
 	if err != nil {
 		return nil, err
 	}
+	s.announceLogs(ctx, r.Items)
 	reported, epoch, err := call[*engine.Reported](ctx, s, p, r.Epoch, engine.Report{Session: job.SessionID(r.Session), Call: r.Call, Items: items}, 0)
 	if err != nil {
 		return nil, err

@@ -88,7 +88,7 @@ func (a *App) assemble(ctx context.Context) error {
 	if a.node, err = a.newNode(ctx); err != nil {
 		return err
 	}
-	people := control.New(control.Config{Control: a.store, Reader: a.store, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
+	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, LogLimit: cfg.LogLimit, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
 	a.handler = api.New(api.Config{
 		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,

@@ -29,6 +29,8 @@ type Config struct {
 	Hosts     []string // further values of the Host header that are answered without a token
 	Version   string   // shown to clients
 
+	LogLimit int64 // bytes of one attempt's log; 0: 10 MiB
+
 	Lease  partition.Lease  // lengths of leases; zero fields are filled, contradictions refused
 	Wall   func() time.Time // the node's one wall clock; nil: time.Now
 	Logger *slog.Logger     // nil: discard

@@ -34,6 +34,7 @@ const (
 type Config struct {
 	Control store.Control
 	Reader  store.Reader
+	Logs    store.Logs // nil: none are kept
 	Owners  partition.Owners
 	Now     func() time.Time // the node's wall clock
 	Random  io.Reader        // for ids; nil: crypto/rand
@@ -41,12 +42,17 @@ type Config struct {
 	EffectWait time.Duration
 	// LiveWait bounds the look into an owner's memory; 0: 2 s.
 	LiveWait time.Duration
+	// LogLimit bounds the log of one attempt, in bytes; 0: DefaultLogLimit.
+	LogLimit int64
 }
 
 // Control carries out what people ask for. It is safe for concurrent use.
 type Control struct {
 	write      store.Control
 	read       store.Reader
+	logs       store.Logs
+	logLimit   int64
+	desk       logDesk
 	owners     partition.Owners
 	now        func() time.Time
 	random     io.Reader
@@ -68,7 +74,10 @@ func New(c Config) *Control {
 	if c.LiveWait == 0 {
 		c.LiveWait = 2 * time.Second
 	}
-	return &Control{write: c.Control, read: c.Reader, owners: c.Owners, now: c.Now, random: c.Random,
+	if c.LogLimit == 0 {
+		c.LogLimit = DefaultLogLimit
+	}
+	return &Control{write: c.Control, read: c.Reader, logs: c.Logs, logLimit: c.LogLimit, owners: c.Owners, now: c.Now, random: c.Random,
 		effectWait: c.EffectWait, liveWait: c.LiveWait}
 }
 
