@@ -10,8 +10,12 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
+// jobCalls is store.Jobs under a name that no method has.
+type jobCalls interface{ store.Jobs }
+
 // fakeStore is the part of a store that people's calls use, in memory, without paging.
 type fakeStore struct {
+	jobCalls // nil: those are tested on a real store
 	mu       sync.Mutex
 	writes   int
 	jobs     map[string]store.JobRow

@@ -100,6 +100,7 @@ type PutJob struct {
 	IfRevision int64          // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
 	Partition  int            // of the pool
 	At         job.Instant
+	Change     job.Change // who makes the revision, and why
 }
 
 // RequestKey makes a request idempotent: unique per (Namespace, Operation, Key) until it is swept.
@@ -138,6 +139,7 @@ type Ask struct {
 // Control is used by the use cases of people. Each method writes its own rows and an inbox entry in
 // one transaction (R10).
 type Control interface {
+	Jobs
 	// PutJob writes a new revision, or none when the document (spec and labels) equals the newest one: then Entry is 0.
 	// KindConflict code "revision_changed" when IfRevision does not hold, code "pool_move" when the new pool lies in
 	// another partition (handing a job over to another owner is not built yet).

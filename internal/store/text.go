@@ -75,7 +75,8 @@ func checkShard(s *job.Shard) error {
 // CheckPutJob refuses a definition with a text that cannot be kept.
 func CheckPutJob(p *PutJob) error {
 	d := &p.Definition
-	all := []string{d.Namespace, d.Name, flat(d.Labels), d.Spec.Pool, d.Spec.Handler, string(d.Spec.Params), d.Spec.Retry.Jitter}
+	all := []string{d.Namespace, d.Name, flat(d.Labels), d.Spec.Pool, d.Spec.Handler, string(d.Spec.Params), d.Spec.Retry.Jitter,
+		d.Spec.Title, d.Spec.Owner, d.Spec.Description, p.Change.By, p.Change.Reason}
 	for _, s := range d.Spec.Schedules {
 		all = append(all, s.ID, s.Cron, s.TimeZone)
 	}

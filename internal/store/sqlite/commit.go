@@ -15,9 +15,9 @@ var (
 	qEntry   = statement(`SELECT 1 FROM inbox WHERE id = ? AND partition = ?`)
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES (?, ?, ?, ?, ?)`)
 
-	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last) VALUES (?, ?, ?, ?, ?, ?)
+	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
-		next = excluded.next, last = excluded.last`)
+		next = excluded.next, last = excluded.last, held = excluded.held`)
 	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ?`)
 	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -112,7 +112,7 @@ func (c *commit) takeEntry(id int64) (int64, error) {
 func (c *commit) cursors() error {
 	for i := range c.batch.Cursors {
 		k := &c.batch.Cursors[i]
-		if _, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last)); err != nil {
+		if _, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held)); err != nil {
 			return err
 		}
 	}

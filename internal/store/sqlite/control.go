@@ -21,7 +21,7 @@ var (
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = ? AND j.name = ?`)
 	qJobInsert = statement(`INSERT INTO jobs (namespace, name, uid, revision, partition, disabled, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`)
 	qJobUpdate = statement(`UPDATE jobs SET revision = ?, disabled = ? WHERE namespace = ? AND name = ?`)
-	qRevision  = statement(`INSERT INTO job_revisions (uid, revision, labels, spec, at) VALUES (?, ?, ?, ?, ?)`)
+	qRevision  = statement(`INSERT INTO job_revisions (uid, revision, labels, spec, at, author, reason) VALUES (?, ?, ?, ?, ?, ?, ?)`)
 	qDocument  = statement(`SELECT labels, spec FROM job_revisions WHERE uid = ? AND revision = ?`)
 
 	qEntryInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`)
@@ -102,44 +102,15 @@ func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, sto
 	if err := store.CheckPutJob(&p); err != nil {
 		return job.Definition{}, store.Written{}, err
 	}
-	labels, err := encodeSome(len(p.Definition.Labels) > 0, p.Definition.Labels)
-	if err != nil {
-		return job.Definition{}, store.Written{}, err
-	}
-	spec, err := encode(p.Definition.Spec)
-	if err != nil {
-		return job.Definition{}, store.Written{}, err
-	}
-	var out *job.Definition
-	var receipt store.Written
-	err = s.write(ctx, rankPeople, "put job", func(w *link) error {
-		old, partition, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
-		if err != nil {
-			return err
-		}
-		if err := mayPut(p, old, partition); err != nil {
-			return err
-		}
-		if old != nil {
-			same, err := sameDocument(w, old, labels, spec)
-			if err != nil {
-				return err
-			}
-			if same {
-				out, receipt = old, store.Written{Partition: partition}
-				return nil
-			}
-		}
-		if receipt, err = putRevision(w, p, old, labels, spec); err != nil {
-			return err
-		}
-		out, _, err = findJob(w, p.Definition.Namespace, p.Definition.Name)
+	var out store.AppliedJob
+	err := s.write(ctx, rankPeople, "put job", func(w *link) (err error) {
+		out, err = putJob(w, p)
 		return err
 	})
 	if err != nil {
 		return job.Definition{}, store.Written{}, err
 	}
-	return *out, receipt, nil
+	return out.Definition, out.Written, nil
 }
 
 func mayPut(p store.PutJob, old *job.Definition, partition int) error {
@@ -148,8 +119,7 @@ func mayPut(p store.PutJob, old *job.Definition, partition int) error {
 		have = old.Revision
 	}
 	if p.IfRevision > 0 && have != p.IfRevision || p.IfRevision < 0 && have != 0 {
-		return job.Errorf(job.KindConflict, "revision_changed", "the job %q has revision %d, not the one asked for", p.Definition.Name, have).
-			WithHint("read the job again and repeat the change")
+		return revisionChanged(p.Definition.Name, have)
 	}
 	if old != nil && partition != p.Partition {
 		return job.Errorf(job.KindConflict, "pool_move", "the pool %q of the job %q belongs to another partition than its pool so far, %q",
@@ -157,6 +127,11 @@ func mayPut(p store.PutJob, old *job.Definition, partition int) error {
 			WithHint("create the job under another name and disable this one")
 	}
 	return nil
+}
+
+func revisionChanged(name string, have int64) error {
+	return job.Errorf(job.KindConflict, "revision_changed", "the job %q has revision %d, not the one asked for", name, have).
+		WithHint("read the job again and repeat the change")
 }
 
 func sameDocument(w *link, old *job.Definition, labels any, spec string) (bool, error) {
@@ -183,7 +158,7 @@ func putRevision(w *link, p store.PutJob, old *job.Definition, labels any, spec 
 	if err != nil {
 		return store.Written{}, err
 	}
-	if _, err := w.exec(qRevision, d.UID[:], d.Revision, labels, spec, int64(p.At)); err != nil {
+	if _, err := w.exec(qRevision, d.UID[:], d.Revision, labels, spec, int64(p.At), p.Change.By, p.Change.Reason); err != nil {
 		return store.Written{}, err
 	}
 	return addEntry(w, p.Partition, d.Namespace, entryRest, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})

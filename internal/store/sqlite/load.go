@@ -12,25 +12,30 @@ import (
 // The condition must stand as in the index executions_active, or that is not used.
 const activeOf = ` FROM executions e WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled')`
 
+const (
+	activeVersions = ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v JOIN `
+	ofVersions     = ` j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`
+)
+
 // The hints keep the plan when the tables are empty or lopsided: each of these reads is by key or by its index.
 var (
 	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = ?`)
 	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = ? ORDER BY id`)
 	qActive         = statement(`SELECT ` + qualified("e", executionColumns) + activeOf + ` ORDER BY e.id`)
 	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`)
-	qActiveVersions = statement(`SELECT ` + definitionColumns + ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v
-		JOIN jobs j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`)
+	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
+	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
 
 	qShardsLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = ? ORDER BY idx`)
 	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
 	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = ?`)
 	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = ?`)
-	qVersion       = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
-	qNewest        = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
-	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last FROM cursors WHERE job = ? ORDER BY schedule`)
+	qVersion       = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
+	qNewest        = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
+	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ? ORDER BY schedule`)
 
 	qInbox = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
-	qDue   = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last
+	qDue   = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
 		FROM cursors c INDEXED BY cursors_due
 		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND j.disabled = 0
@@ -94,14 +99,16 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 		return nil, err
 	}
 	versions := map[version]*job.Definition{}
-	if err := r.each(qActiveVersions, of, func(rows *sql.Rows) error {
-		d, err := scanDefinition(rows)
-		if err == nil {
-			versions[version{d.UID, d.Revision}] = d
+	for _, q := range []query{qActiveVersions, qActiveDeleted} {
+		if err := r.each(q, of, func(rows *sql.Rows) error {
+			d, err := scanDefinition(rows)
+			if err == nil {
+				versions[version{d.UID, d.Revision}] = d
+			}
+			return err
+		}); err != nil {
+			return nil, err
 		}
-		return err
-	}); err != nil {
-		return nil, err
 	}
 	for i := range all {
 		row := &all[i]
@@ -177,7 +184,7 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 	return out, nil
 }
 
-// joinEntries adds the newest revision and the cursors of each entry's job.
+// joinEntries adds the newest revision and the cursors of each entry's job, deleted or not.
 func joinEntries(r *link, entries []engine.Entry) error {
 	known, cursors := definitions{}, map[job.UID][]job.Cursor{}
 	for i := range entries {
@@ -197,6 +204,13 @@ func joinEntries(r *link, entries []engine.Entry) error {
 			cursors[e.Job] = c
 		}
 		e.Definition, e.Cursors = d, slices.Clone(c)
+		for _, cur := range c {
+			if d != nil && cur.Held != 0 && cur.Revision != d.Revision {
+				if e.Before, err = known.get(r, version{uid: e.Job, revision: cur.Revision}); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }
@@ -225,7 +239,7 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		args := []any{int64(partition), int64(w.Until), int64(after.Next), after.Job[:], after.Schedule, int64(w.Limit) + 1}
 		return r.each(qDue, args, func(rows *sql.Rows) error {
 			var c job.Cursor
-			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last)
+			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held)
 			if err == nil {
 				c.Job = d.UID
 			}

@@ -16,6 +16,7 @@ const (
 	listExecutions = "executions"
 	listShards     = "shards"
 	listDecisions  = "decisions"
+	listRevisions  = "revisions"
 )
 
 var (

@@ -24,7 +24,8 @@ const (
 
 	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
 
-	definitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec`
+	definitionColumns    = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, NULL`
+	anyDefinitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, j.deletion` // j: all_jobs
 )
 
 // qualified puts a table's alias in front of each column.
@@ -180,13 +181,19 @@ func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
 	var d job.Definition
 	var uid sql.RawBytes
 	var labels sql.NullString
-	var spec sql.NullString
-	dest := append([]any{&uid, &d.Namespace, &d.Name, &d.Revision, &labels, &d.CreatedAt, &d.UpdatedAt, &spec}, more...)
+	var spec, pause, deletion sql.NullString
+	dest := append([]any{&uid, &d.Namespace, &d.Name, &d.Revision, &labels, &d.CreatedAt, &d.UpdatedAt, &spec, &pause, &deletion}, more...)
 	if err := rows.Scan(dest...); err != nil {
 		return nil, err
 	}
 	copy(d.UID[:], uid)
 	if err := decode("labels of a job", labels, &d.Labels); err != nil {
+		return nil, err
+	}
+	if err := decode("pause of a job", pause, &d.Pause); err != nil {
+		return nil, err
+	}
+	if err := decode("deletion of a job", deletion, &d.Deleted); err != nil {
 		return nil, err
 	}
 	return &d, decode("spec of a job", spec, &d.Spec)
@@ -195,7 +202,7 @@ func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
 func scanCursor(rows *sql.Rows) (job.Cursor, error) {
 	var c job.Cursor
 	var uid sql.RawBytes
-	err := rows.Scan(&uid, &c.Schedule, &c.Revision, &c.Next, &c.Last)
+	err := rows.Scan(&uid, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held)
 	copy(c.Job[:], uid)
 	return c, err
 }

@@ -186,6 +186,7 @@ func (h *history) bookkeeping(b *engine.Batch, p int) {
 			b.Cursors = append(b.Cursors, c)
 		case 2, 3:
 			c.Next = h.instant() / 100 * 100 // so that many are due together
+			c.Held = h.instant() * job.Instant(h.rng.IntN(2))
 			b.Cursors = append(b.Cursors, c)
 		}
 		if h.rng.IntN(3) == 0 {

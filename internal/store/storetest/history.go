@@ -30,6 +30,7 @@ type history struct {
 	seen   []store.PartitionRow // rows as they were once
 	sent   []sentBatch          // commits that went through
 	known  []job.ExecutionID    // all that were ever named
+	before int64                // inbox entries that an operation makes before the one it answers with
 }
 
 type sentBatch struct {
@@ -80,6 +81,14 @@ func (h *history) operation() func() {
 		return h.replay
 	case n < 78:
 		return h.unknown
+	case n < 80:
+		return h.deleteJob
+	case n < 83:
+		return h.pauseJob
+	case n < 87:
+		return h.applyJobs
+	case n < 89:
+		return h.readRevisions
 	default:
 		return h.read
 	}
@@ -111,7 +120,7 @@ func both[T any](h *history, op string, f func(store.Store) (T, error)) (T, erro
 		h.failf(op, "answered %s (%v), should be %s", verdict(gotErr), gotErr, verdict(wantErr))
 	}
 	if !reflect.DeepEqual(got, want) {
-		h.failf(op, "wrong answer (- expected, + got):\n%s", cmp.Diff(want, got, cmp.AllowUnexported(putAnswer{})))
+		h.failf(op, "wrong answer (- expected, + got):\n%s", cmp.Diff(want, got, cmp.AllowUnexported(putAnswer{}, pauseAnswer{})))
 	}
 	return want, wantErr
 }
@@ -129,14 +138,22 @@ func (h *history) learnEntry(op string, answer any) {
 		w = a.Written
 	case putAnswer:
 		w = a.written
+	case pauseAnswer:
+		w = a.written
+	case store.DeletedJob:
+		w = a.Written
+	case []store.AppliedJob: // their entries follow each other
+		for i := 0; i < len(a) && w.Entry == 0; i++ {
+			w = a[i].Written
+		}
 	}
 	if w.Entry == 0 {
 		return
 	}
-	if w.Entry <= h.twin.lastEntry {
+	if w.Entry-h.before <= h.twin.lastEntry {
 		h.failf(op, "entry %d is not above %d", w.Entry, h.twin.lastEntry)
 	}
-	h.twin.lastEntry = w.Entry - 1
+	h.twin.lastEntry = w.Entry - 1 - h.before
 }
 
 // none is the answer of operations that only succeed or fail.

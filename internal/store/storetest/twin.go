@@ -18,6 +18,7 @@ import (
 type twin struct {
 	parts     []store.PartitionRow
 	jobs      map[jobName]twinJob
+	deleted   []twinJob
 	keys      map[store.RequestKey]twinKey // Hash is left empty in the key
 	inbox     []twinEntry                  // by id
 	lastEntry int64
@@ -37,6 +38,7 @@ type (
 	twinJob struct {
 		partition int
 		revisions []job.Definition
+		changes   []job.Change // of the revisions
 	}
 	twinKey struct {
 		hash string
@@ -217,7 +219,7 @@ func (w *twin) cursorsOf(uid job.UID) []job.Cursor {
 
 // definition finds a revision of a job; 0 is the newest; nil when there is none.
 func (w *twin) definition(uid job.UID, revision int64) *job.Definition {
-	for _, j := range w.jobs {
+	for _, j := range slices.Concat(slices.Collect(maps.Values(w.jobs)), w.deleted) {
 		if j.revisions[0].UID != uid {
 			continue
 		}

@@ -2,8 +2,6 @@ package storetest
 
 import (
 	"context"
-	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -35,12 +33,12 @@ func (w *twin) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.
 			return job.Definition{}, store.Written{}, refuse(job.KindConflict, "pool_move")
 		}
 		newest := j.revisions[have-1]
-		d.UID, d.CreatedAt = newest.UID, newest.CreatedAt
-		if reflect.DeepEqual(newest.Spec, d.Spec) && maps.Equal(newest.Labels, d.Labels) {
+		d.UID, d.CreatedAt, d.Pause = newest.UID, newest.CreatedAt, newest.Pause
+		if sameJob(newest, d) {
 			return newest, store.Written{Partition: p.Partition}, nil
 		}
 	}
-	w.jobs[at] = twinJob{p.Partition, append(slices.Clone(j.revisions), d)}
+	w.jobs[at] = twinJob{p.Partition, append(slices.Clone(j.revisions), d), append(slices.Clone(j.changes), p.Change)}
 	return d, w.addEntry(p.Partition, d.Namespace, false, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
 }
 

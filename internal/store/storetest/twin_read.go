@@ -35,6 +35,11 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 			}
 			if !e.Job.IsZero() {
 				e.Definition, e.Cursors = w.definition(e.Job, 0), w.cursorsOf(e.Job)
+				for _, c := range e.Cursors {
+					if e.Definition != nil && c.Held != 0 && c.Revision != e.Definition.Revision {
+						e.Before = w.definition(e.Job, c.Revision)
+					}
+				}
 			}
 			out.Entries = append(out.Entries, e.Entry)
 		}
@@ -50,7 +55,7 @@ func (w *twin) DuePage(_ context.Context, partition int, want engine.WantDue) (e
 	out := engine.DuePage{Seq: w.parts[partition].Seq, Until: want.Until}
 	for _, c := range ordered(w.cursors, func(a, b twinCursor) int { return compareCursors(a.Cursor, b.Cursor) }) {
 		d := w.definition(c.Job, 0)
-		if c.partition != partition || c.Next == 0 || c.Next > want.Until || d == nil || d.Spec.Disabled {
+		if c.partition != partition || c.Next == 0 || c.Next > want.Until || d == nil || d.Spec.Disabled || d.Deleted != nil {
 			continue
 		}
 		if want.After != nil && compareCursors(c.Cursor, *want.After) <= 0 {

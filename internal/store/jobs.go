@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Revision is one revision of a job with who made it and why.
+type Revision struct {
+	Definition job.Definition
+	Change     job.Change
+}
+
+// Action is what became of a job in a set.
+type Action string
+
+// The actions.
+const (
+	ActionCreated   Action = "created"
+	ActionChanged   Action = "changed"
+	ActionUnchanged Action = "unchanged"
+	ActionPruned    Action = "pruned"
+)
+
+// ApplyJobs creates and changes a set of jobs, all of it or nothing.
+type ApplyJobs struct {
+	Items  []PutJob // no job twice
+	Prune  *Prune   // nil: no job is deleted
+	DryRun bool     // judge everything, write nothing
+}
+
+// Prune deletes jobs that are not in the set; their executions run to their end.
+type Prune struct {
+	Namespaces []string
+	Match      func(job.Definition) bool
+	Deletion   job.Deletion
+	Forget     func(job.Definition) string // as DeleteJob.Forget
+}
+
+// AppliedJob is what became of one job of a set: first the items in their order, then the pruned ones by
+// namespace and name.
+type AppliedJob struct {
+	Action     Action
+	Before     *job.Definition // newest revision before; nil when there was none
+	Definition job.Definition  // newest revision now; of a pruned job its last one
+	Written    Written
+}
+
+// DeleteJob ends a job's life. Its revisions stay readable for what it started.
+type DeleteJob struct {
+	Namespace  string
+	Name       string
+	IfRevision int64 // > 0: only if the newest revision is this one
+	Deletion   job.Deletion
+	Forget     string // operation whose request keys go with it
+}
+
+// DeletedJob is the receipt of a DeleteJob.
+type DeletedJob struct {
+	Written
+	Definition job.Definition // the last revision, with Deleted set
+	Live       int            // executions that had begun to wait or run and had not ended
+}
+
+// PauseJob pauses a job, or ends its pause. It makes no revision.
+type PauseJob struct {
+	Namespace string
+	Name      string
+	Pause     *job.Pause // nil: resume
+	At        job.Instant
+}
+
+// Jobs is used by the use cases that change jobs and look at their past.
+type Jobs interface {
+	// ApplyJobs writes all of a set or nothing. A refused set is a *job.SetError with every item that is
+	// refused, each as PutJob would: KindConflict "revision_changed", "pool_move".
+	ApplyJobs(ctx context.Context, a ApplyJobs) ([]AppliedJob, error)
+	// DeleteJob: KindNotFound; KindConflict "revision_changed". With Deletion.Cancel there is also a cancel
+	// for each queued execution in the inbox, for those may not be in the owner's memory.
+	DeleteJob(ctx context.Context, d DeleteJob) (DeletedJob, error)
+	// PauseJob: KindNotFound. Resuming a job that is not paused writes nothing: then Entry is 0.
+	PauseJob(ctx context.Context, p PauseJob) (job.Definition, Written, error)
+	// Revision of a job, or of the last one of that name that was deleted. KindNotFound "job_not_found",
+	// "revision_not_found".
+	Revision(ctx context.Context, namespace, name string, revision int64) (Revision, error)
+	// Revisions lists them, newest first, of the job or of the last one of that name that was deleted.
+	Revisions(ctx context.Context, namespace, name string, p Page) (rows []Revision, next string, err error)
+}
+
+// CheckDeleteJob refuses a request with a text that cannot be kept.
+func CheckDeleteJob(d *DeleteJob) error {
+	return texts("request", d.Namespace, d.Name, d.Deletion.By, d.Deletion.Reason, d.Forget)
+}
+
+// CheckPauseJob refuses a request with a text that cannot be kept.
+func CheckPauseJob(p *PauseJob) error {
+	if p.Pause == nil {
+		return texts("request", p.Namespace, p.Name)
+	}
+	return texts("request", p.Namespace, p.Name, p.Pause.By, p.Pause.Reason)
+}

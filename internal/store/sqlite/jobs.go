@@ -1,0 +1,265 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+var (
+	qJobsOfNamespace = statement(`SELECT ` + definitionColumns + `, j.partition
+		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = ? ORDER BY j.name`)
+	qJobPause = statement(`UPDATE jobs SET pause = ? WHERE namespace = ? AND name = ?`)
+	qJobBury  = statement(`INSERT INTO deleted_jobs (uid, namespace, name, revision, partition, created_at, pause, deletion, deleted_at)
+		SELECT uid, namespace, name, revision, partition, created_at, pause, ?, ? FROM jobs WHERE namespace = ? AND name = ?`)
+	qJobRemove = statement(`DELETE FROM jobs WHERE namespace = ? AND name = ?`)
+	qKeysOf    = statement(`DELETE FROM request_keys WHERE namespace = ? AND operation = ?`)
+	qActiveOf  = statement(`SELECT count(*) FROM executions e INDEXED BY executions_active
+		WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled') AND e.job_uid = ?`)
+	qQueuedOf  = statement(`SELECT count(*) FROM executions INDEXED BY executions_backlog WHERE partition = ? AND state = 'queued' AND job_uid = ?`)
+	qCancelAll = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
+		SELECT partition, ?, ?, namespace, job_uid, id, ? FROM executions INDEXED BY executions_backlog
+		WHERE partition = ? AND state = 'queued' AND job_uid = ? ORDER BY planned_at, id`)
+
+	qUID        = statement(`SELECT uid FROM jobs WHERE namespace = ? AND name = ?`)
+	qUIDDeleted = statement(`SELECT uid FROM deleted_jobs WHERE namespace = ? AND name = ? ORDER BY deleted_at DESC, uid LIMIT 1`)
+	qRevisions  = statement(`SELECT ` + anyDefinitionColumns + `, r.author, r.reason
+		FROM job_revisions r CROSS JOIN (SELECT * FROM all_jobs WHERE uid = ?1) j
+		WHERE r.uid = ?1 AND r.revision < ?2 ORDER BY r.revision DESC LIMIT ?3`)
+	qRevisionOf = statement(`SELECT ` + anyDefinitionColumns + `, r.author, r.reason FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid
+		WHERE j.uid = ? AND r.revision = ?`)
+)
+
+// undo is returned by a transaction that did its work and shall leave nothing behind.
+var undo = job.Errorf(job.KindInternal, "undo", "nothing shall be written")
+
+// ApplyJobs implements store.Jobs.
+func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.AppliedJob, error) {
+	var refused job.SetError
+	var out []store.AppliedJob
+	err := s.write(ctx, rankPeople, "apply jobs", func(w *link) error {
+		out, refused.Items = nil, nil
+		for i := range a.Items {
+			var done store.AppliedJob
+			err := store.CheckPutJob(&a.Items[i])
+			if err == nil {
+				done, err = putJob(w, a.Items[i])
+			}
+			if e, ok := errors.AsType[*job.Error](err); ok {
+				refused.Add(i, e)
+			} else if err != nil {
+				return err
+			}
+			out = append(out, done)
+		}
+		if len(refused.Items) > 0 {
+			return undo
+		}
+		if a.Prune != nil {
+			pruned, err := prune(w, a.Prune, a.Items)
+			if err != nil {
+				return err
+			}
+			out = append(out, pruned...)
+		}
+		if a.DryRun {
+			return undo
+		}
+		return nil
+	})
+	switch {
+	case len(refused.Items) > 0 && errors.Is(err, undo):
+		return nil, &refused
+	case a.DryRun && errors.Is(err, undo):
+		for i := range out {
+			out[i].Written = store.Written{Partition: out[i].Written.Partition}
+		}
+		return out, nil
+	case err != nil:
+		return nil, err
+	}
+	return out, nil
+}
+
+// putJob writes one job in a transaction. A refusal leaves the transaction usable.
+func putJob(w *link, p store.PutJob) (store.AppliedJob, error) {
+	labels, err := encodeSome(len(p.Definition.Labels) > 0, p.Definition.Labels)
+	if err != nil {
+		return store.AppliedJob{}, err
+	}
+	spec, err := encode(p.Definition.Spec)
+	if err != nil {
+		return store.AppliedJob{}, err
+	}
+	old, partition, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
+	if err != nil {
+		return store.AppliedJob{}, err
+	}
+	if err := mayPut(p, old, partition); err != nil {
+		return store.AppliedJob{}, err
+	}
+	out := store.AppliedJob{Action: store.ActionCreated, Before: old}
+	if old != nil {
+		out.Action = store.ActionChanged
+		same, err := sameDocument(w, old, labels, spec)
+		if err != nil {
+			return out, err
+		}
+		if same {
+			out.Action, out.Definition, out.Written = store.ActionUnchanged, *old, store.Written{Partition: partition}
+			return out, nil
+		}
+	}
+	if out.Written, err = putRevision(w, p, old, labels, spec); err != nil {
+		return out, err
+	}
+	now, _, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
+	if err == nil {
+		out.Definition = *now
+	}
+	return out, err
+}
+
+// prune deletes the jobs that p chooses and the set does not name.
+func prune(w *link, p *store.Prune, set []store.PutJob) ([]store.AppliedJob, error) {
+	keep := map[[2]string]bool{}
+	for i := range set {
+		keep[[2]string{set[i].Definition.Namespace, set[i].Definition.Name}] = true
+	}
+	var gone []*job.Definition
+	for _, namespace := range p.Namespaces {
+		if err := w.each(qJobsOfNamespace, []any{namespace}, func(rows *sql.Rows) error {
+			var partition int
+			d, err := scanDefinition(rows, &partition)
+			if err == nil && !keep[[2]string{namespace, d.Name}] && p.Match(*d) {
+				gone = append(gone, d)
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	var out []store.AppliedJob
+	for _, d := range gone {
+		deleted, err := deleteJob(w, store.DeleteJob{Namespace: d.Namespace, Name: d.Name, Deletion: p.Deletion, Forget: p.Forget(*d)})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, store.AppliedJob{Action: store.ActionPruned, Before: d, Definition: deleted.Definition, Written: deleted.Written})
+	}
+	return out, nil
+}
+
+// DeleteJob implements store.Jobs.
+func (s *Store) DeleteJob(ctx context.Context, d store.DeleteJob) (store.DeletedJob, error) {
+	if err := store.CheckDeleteJob(&d); err != nil {
+		return store.DeletedJob{}, err
+	}
+	var out store.DeletedJob
+	err := s.write(ctx, rankPeople, "delete job", func(w *link) (err error) {
+		out, err = deleteJob(w, d)
+		return err
+	})
+	if err != nil {
+		return store.DeletedJob{}, err
+	}
+	return out, nil
+}
+
+func deleteJob(w *link, d store.DeleteJob) (store.DeletedJob, error) {
+	var out store.DeletedJob
+	old, partition, err := findJob(w, d.Namespace, d.Name)
+	if err != nil {
+		return out, err
+	}
+	if old == nil {
+		return out, noJob(d.Namespace, d.Name)
+	}
+	if d.IfRevision > 0 && d.IfRevision != old.Revision {
+		return out, revisionChanged(d.Name, old.Revision)
+	}
+	deletion := d.Deletion
+	out.Definition = *old
+	out.Definition.Deleted = &deletion
+	text, err := encode(deletion)
+	if err != nil {
+		return out, err
+	}
+	for _, x := range []struct {
+		q    query
+		args []any
+	}{
+		{qJobBury, []any{text, int64(deletion.At), d.Namespace, d.Name}},
+		{qJobRemove, []any{d.Namespace, d.Name}},
+		{qKeysOf, []any{d.Namespace, d.Forget}},
+	} {
+		if _, err := w.exec(x.q, x.args...); err != nil {
+			return out, err
+		}
+	}
+	for _, q := range []query{qActiveOf, qQueuedOf} {
+		n := 0
+		if _, err := w.one(q, []any{int64(partition), old.UID[:]}, &n); err != nil {
+			return out, err
+		}
+		out.Live += n
+	}
+	if deletion.Cancel {
+		note, err := encode(payload{At: deletion.At, Note: deletion.Reason})
+		if err != nil {
+			return out, err
+		}
+		if _, err := w.exec(qCancelAll, entryFirst, string(engine.EntryCancel), note, int64(partition), old.UID[:]); err != nil {
+			return out, err
+		}
+	}
+	entry := engine.Entry{Kind: engine.EntryJobDeleted, Job: old.UID}
+	out.Written, err = addEntry(w, partition, d.Namespace, entryRest, entry, payload{At: deletion.At, Note: deletion.Reason})
+	return out, err
+}
+
+// PauseJob implements store.Jobs.
+func (s *Store) PauseJob(ctx context.Context, p store.PauseJob) (job.Definition, store.Written, error) {
+	if err := store.CheckPauseJob(&p); err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	text, err := encodeSome(p.Pause != nil, p.Pause)
+	if err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	var out job.Definition
+	var receipt store.Written
+	err = s.write(ctx, rankPeople, "pause job", func(w *link) error {
+		d, partition, err := findJob(w, p.Namespace, p.Name)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			return noJob(p.Namespace, p.Name)
+		}
+		receipt = store.Written{Partition: partition}
+		if d.Pause != nil || p.Pause != nil {
+			if _, err := w.exec(qJobPause, text, p.Namespace, p.Name); err != nil {
+				return err
+			}
+			entry := engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}
+			if receipt, err = addEntry(w, partition, p.Namespace, entryRest, entry, payload{At: p.At}); err != nil {
+				return err
+			}
+		}
+		out, out.Pause = *d, nil
+		if p.Pause != nil {
+			pause := *p.Pause
+			out.Pause = &pause
+		}
+		return nil
+	})
+	if err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	return out, receipt, nil
+}

@@ -1,0 +1,189 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// copyOfControl is what ApplyJobs may change, so that a refused set can be taken back.
+type copyOfControl struct {
+	jobs      map[jobName]twinJob
+	deleted   []twinJob
+	keys      map[store.RequestKey]twinKey
+	inbox     []twinEntry
+	lastEntry int64
+}
+
+func (w *twin) save() copyOfControl {
+	return copyOfControl{maps.Clone(w.jobs), slices.Clone(w.deleted), maps.Clone(w.keys), slices.Clone(w.inbox), w.lastEntry}
+}
+
+func (w *twin) restore(c copyOfControl) {
+	w.jobs, w.deleted, w.keys, w.inbox, w.lastEntry = c.jobs, c.deleted, c.keys, c.inbox, c.lastEntry
+}
+
+func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.AppliedJob, error) {
+	var refused job.SetError
+	var out []store.AppliedJob
+	before := w.save()
+	for i, p := range a.Items {
+		done := store.AppliedJob{Action: store.ActionCreated}
+		if row, err := w.Job(ctx, p.Definition.Namespace, p.Definition.Name); err == nil {
+			done.Action, done.Before = store.ActionChanged, &row.Definition
+		}
+		var err error
+		done.Definition, done.Written, err = w.PutJob(ctx, p)
+		if e, bad := errors.AsType[*job.Error](err); bad {
+			refused.Add(i, e)
+		} else if done.Written.Entry == 0 {
+			done.Action = store.ActionUnchanged
+		}
+		out = append(out, done)
+	}
+	if len(refused.Items) > 0 {
+		w.restore(before)
+		return nil, &refused
+	}
+	if a.Prune != nil {
+		out = append(out, w.prune(ctx, a)...)
+	}
+	if a.DryRun {
+		w.restore(before)
+		for i := range out {
+			out[i].Written.Entry = 0
+		}
+	}
+	return out, nil
+}
+
+func (w *twin) prune(ctx context.Context, a store.ApplyJobs) (out []store.AppliedJob) {
+	var gone []jobName
+	for at, j := range w.jobs {
+		named := slices.ContainsFunc(a.Items, func(p store.PutJob) bool {
+			return p.Definition.Namespace == at.namespace && p.Definition.Name == at.name
+		})
+		if slices.Contains(a.Prune.Namespaces, at.namespace) && !named && a.Prune.Match(j.revisions[len(j.revisions)-1]) {
+			gone = append(gone, at)
+		}
+	}
+	slices.SortFunc(gone, func(a, b jobName) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	for _, at := range gone {
+		row, _ := w.Job(ctx, at.namespace, at.name)
+		d, _ := w.DeleteJob(ctx, store.DeleteJob{Namespace: at.namespace, Name: at.name, Deletion: a.Prune.Deletion, Forget: a.Prune.Forget(row.Definition)})
+		out = append(out, store.AppliedJob{Action: store.ActionPruned, Before: &row.Definition, Definition: d.Definition, Written: d.Written})
+	}
+	return out
+}
+
+func (w *twin) DeleteJob(_ context.Context, d store.DeleteJob) (store.DeletedJob, error) {
+	if err := store.CheckDeleteJob(&d); err != nil {
+		return store.DeletedJob{}, err
+	}
+	at := jobName{d.Namespace, d.Name}
+	j, known := w.jobs[at]
+	if !known {
+		return store.DeletedJob{}, refuse(job.KindNotFound, "job_not_found")
+	}
+	last := j.revisions[len(j.revisions)-1]
+	if d.IfRevision > 0 && d.IfRevision != last.Revision {
+		return store.DeletedJob{}, refuse(job.KindConflict, "revision_changed")
+	}
+	delete(w.jobs, at)
+	j.revisions = slices.Clone(j.revisions)
+	for i := range j.revisions {
+		deletion := d.Deletion
+		j.revisions[i].Deleted = &deletion
+	}
+	w.deleted = append(w.deleted, j)
+	maps.DeleteFunc(w.keys, func(k store.RequestKey, _ twinKey) bool {
+		return k.Namespace == d.Namespace && k.Operation == d.Forget
+	})
+	out := store.DeletedJob{Definition: j.revisions[len(j.revisions)-1]}
+	for _, e := range ordered(w.live, byPlanned) {
+		if e.JobUID != last.UID {
+			continue
+		}
+		if e.State != job.ExecutionScheduled {
+			out.Live++
+		}
+		if d.Deletion.Cancel && e.State == job.ExecutionQueued {
+			w.addEntry(e.Partition, e.Namespace, true, engine.Entry{Kind: engine.EntryCancel, Job: last.UID, Execution: e.ID, Note: d.Deletion.Reason})
+		}
+	}
+	out.Written = w.addEntry(j.partition, d.Namespace, false, engine.Entry{Kind: engine.EntryJobDeleted, Job: last.UID, Note: d.Deletion.Reason})
+	return out, nil
+}
+
+func (w *twin) PauseJob(_ context.Context, p store.PauseJob) (job.Definition, store.Written, error) {
+	if err := store.CheckPauseJob(&p); err != nil {
+		return job.Definition{}, store.Written{}, err
+	}
+	at := jobName{p.Namespace, p.Name}
+	j, known := w.jobs[at]
+	if !known {
+		return job.Definition{}, store.Written{}, refuse(job.KindNotFound, "job_not_found")
+	}
+	j.revisions = slices.Clone(j.revisions)
+	was := j.revisions[0].Pause
+	for i := range j.revisions {
+		j.revisions[i].Pause = p.Pause
+	}
+	w.jobs[at] = j
+	d := j.revisions[len(j.revisions)-1]
+	if was == nil && p.Pause == nil {
+		return d, store.Written{Partition: j.partition}, nil
+	}
+	return d, w.addEntry(j.partition, p.Namespace, false, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
+}
+
+// lifeOf is the job of a name, or the last one of it that was deleted.
+func (w *twin) lifeOf(namespace, name string) (twinJob, bool) {
+	if j, ok := w.jobs[jobName{namespace, name}]; ok {
+		return j, true
+	}
+	var found twinJob
+	var at job.Instant
+	for _, j := range w.deleted {
+		if d := j.revisions[0]; d.Namespace == namespace && d.Name == name && d.Deleted.At >= at {
+			found, at = j, d.Deleted.At
+		}
+	}
+	return found, len(found.revisions) > 0
+}
+
+func (w *twin) Revision(_ context.Context, namespace, name string, revision int64) (store.Revision, error) {
+	j, ok := w.lifeOf(namespace, name)
+	if !ok {
+		return store.Revision{}, refuse(job.KindNotFound, "job_not_found")
+	}
+	if revision < 1 || revision > int64(len(j.revisions)) {
+		return store.Revision{}, refuse(job.KindNotFound, "revision_not_found")
+	}
+	return store.Revision{Definition: j.revisions[revision-1], Change: j.changes[revision-1]}, nil
+}
+
+func (w *twin) Revisions(_ context.Context, namespace, name string, p store.Page) ([]store.Revision, string, error) {
+	j, ok := w.lifeOf(namespace, name)
+	if !ok {
+		return nil, "", refuse(job.KindNotFound, "job_not_found")
+	}
+	var all []store.Revision
+	for i, d := range slices.Backward(j.revisions) {
+		all = append(all, store.Revision{Definition: d, Change: j.changes[i]})
+	}
+	return list(all, "revisions", p, func(store.Revision) bool { return true }, func(v store.Revision) string { return string(rune(v.Definition.Revision)) })
+}
+
+func sameJob(a, b job.Definition) bool {
+	return reflect.DeepEqual(a.Spec, b.Spec) && maps.Equal(a.Labels, b.Labels)
+}
