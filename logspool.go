@@ -14,7 +14,8 @@ const (
 	logCallLines = 4000
 	logPiece     = 16 << 10 // bytes of a line; a longer one is cut into pieces
 	logLineCost  = 96       // what a line costs in memory beside its bytes
-	logEndWait   = 3 * time.Second
+	logEndWait   = 3 * time.Second // for room, and for the end of a log
+	logPatience  = 2 * time.Second // with calls that are not answered
 	logKept      = 60 * time.Second // after the end; the server takes nothing later
 )
 
@@ -26,7 +27,8 @@ type spool struct {
 	mu      sync.Mutex
 	used    int
 	logs    []*attemptLog // that have something to send, in turn
-	failing bool          // the newest call was not answered: writers do not wait for room
+	failing bool          // calls have not been answered for a while: writers do not wait for room
+	since   time.Time     // of the first of the calls that were not answered; zero: the newest one was
 	off     bool          // the server does not know the call
 	urgent  bool          // somebody waits for the end of a log
 	wake    chan struct{} // 1-buffered
@@ -269,7 +271,7 @@ func wireLine(l LogLine) LogLine {
 func (s *spool) answered(parts []sent, fates []LogFate) (lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failing = false
+	s.failing, s.since = false, time.Time{}
 	for i, p := range parts {
 		l := p.log
 		if l.gone {
@@ -283,6 +285,10 @@ func (s *spool) answered(parts []sent, fates []LogFate) (lost int) {
 			}
 		case "gap":
 			if f.Next < l.base { // a server that was restored from a backup: what it lacks is gone
+				mark := LogLine{AtMs: time.Now().UnixMilli(), Stream: "dropped", Dropped: &Dropped{Lines: l.base - f.Next}}
+				l.lines = append([]LogLine{mark}, l.lines...)
+				l.used += lineCost(&mark)
+				s.used += lineCost(&mark)
 				l.base = f.Next
 			} else {
 				l.cut(int(min(f.Next-l.base, int64(len(l.lines)))))
@@ -324,12 +330,15 @@ func (s *spool) turn(n int) {
 	s.logs = kept
 }
 
-// failed notes that a call was not answered: nobody waits for room, and logs whose time is over are
-// given up. lost says how many lines that are.
+// failed notes that a call was not answered. After a while nobody waits for room any more, and logs whose
+// time is over are given up; lost says how many lines that are.
 func (s *spool) failed() (lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failing = true
+	if s.since.IsZero() {
+		s.since = time.Now()
+	}
+	s.failing = time.Since(s.since) >= logPatience
 	for _, l := range s.logs {
 		if l.ended && time.Since(l.endedAt) > logKept {
 			lost += len(l.lines)

@@ -41,7 +41,7 @@ type WorkerConfig struct {
 	Logger *slog.Logger
 	// LogSpool and LogSpoolTotal bound the memory that log lines take until the server has them, in bytes:
 	// of one attempt and of the worker. What does not fit is dropped, and counted where it is missing.
-	// Default 1 MiB and 16 MiB.
+	// Default 4 MiB and 32 MiB.
 	LogSpool, LogSpoolTotal int
 	// Jitter draws from [0, upTo) for pauses between tries. Default: math/rand/v2.
 	Jitter func(upTo time.Duration) time.Duration
@@ -93,10 +93,10 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	}
 	cfg.Slots = max(cfg.Slots, 1)
 	if cfg.LogSpool <= 0 {
-		cfg.LogSpool = 1 << 20
+		cfg.LogSpool = 4 << 20
 	}
 	if cfg.LogSpoolTotal <= 0 {
-		cfg.LogSpoolTotal = 16 << 20
+		cfg.LogSpoolTotal = 32 << 20
 	}
 	cfg.Namespace = firstOf(cfg.Namespace, "default")
 	cfg.Incarnation = firstOf(cfg.Incarnation, rand.Text())
