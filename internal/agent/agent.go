@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -17,7 +18,10 @@ type Config struct {
 	Handlers *Handlers
 	State    string   // directory in which attempts are noted; made with mode 0700 when missing
 	Guard    []string // command line of a program that calls Guard with its standard input
-	Output   Output   // of commands; nil: the agent's log
+
+	// Output is the sink of one stream ("stdout" or "stderr") of an attempt. It gets what the command wrote
+	// byte for byte, and nothing after the handler has returned. nil: takt.Task.Output, the execution's log.
+	Output func(t *takt.Task, stream string) io.Writer
 
 	// Lookup resolves the hosts of HTTP calls; nil: as the system does.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -44,7 +48,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		a.log = slog.Default()
 	}
 	if a.cfg.Output == nil {
-		a.cfg.Output = logOutput{}
+		a.cfg.Output = (*takt.Task).Output
 	}
 	cfg.Worker.Grace = -1 // a command that is to stop is told at once and has its own grace
 	w, err := takt.NewWorker(cfg.Worker)

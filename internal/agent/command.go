@@ -100,7 +100,7 @@ func (r *attempt) run(spec guardSpec) error {
 	last := newTail()
 	control := &control{ctx: checkpoints, task: r.task, log: r.task.Log()}
 	out := r.handler.agent.cfg.Output
-	stdout, stderr := out.Stream(r.task, "stdout"), out.Stream(r.task, "stderr")
+	stdout, stderr := out(r.task, "stdout"), out(r.task, "stderr")
 	pipes, err := r.open(map[int]io.Writer{guardStdout: stdout, guardStderr: io.MultiWriter(last, stderr), guardControl: control.writer()})
 	if err == nil {
 		r.guard, err = startGuard(r.handler.agent.cfg.Guard, spec, pipes, r.dir, r.task.Log())
@@ -109,7 +109,7 @@ func (r *attempt) run(spec guardSpec) error {
 	}
 	if err != nil {
 		r.drain()
-		return errors.Join(fmt.Errorf("start the command's guard: %w", err), stdout.Close(), stderr.Close())
+		return fmt.Errorf("start the command's guard: %w", err)
 	}
 	r.supervise()
 	if r.ctx.Err() != nil {
@@ -117,9 +117,6 @@ func (r *attempt) run(spec guardSpec) error {
 	}
 	r.drain()
 	_ = last.Close() // a line without an end
-	if err := errors.Join(stdout.Close(), stderr.Close()); err != nil {
-		r.task.Log().Warn("the end of the command's output is lost", "error", err)
-	}
 	if cause := context.Cause(r.ctx); r.stopped && stopped(cause) {
 		return fmt.Errorf("the command was stopped: %w", cause)
 	}

@@ -2,26 +2,11 @@ package agent
 
 import (
 	"bytes"
-	"io"
-	"log/slog"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/taktsched/takt"
 )
 
-// Output takes what commands write.
-type Output interface {
-	// Stream opens the sink of one stream ("stdout" or "stderr") of an attempt. It is written to by one
-	// goroutine, byte for byte as the command wrote, and closed when the stream has ended, before the
-	// handler returns. A Write that waits makes the command wait; an error drops what follows.
-	Stream(t *takt.Task, stream string) io.WriteCloser
-}
-
-const (
-	maxLogLine = 4 << 10 // of output in the agent's own log; the rest of a line is cut
-	maxTail    = 512     // of the last line in an error's text
-)
+const maxTail = 512 // bytes of the last line that go into an error's text
 
 // lines hands on what is written line by line, cut to max bytes.
 type lines struct {
@@ -62,19 +47,6 @@ func (l *lines) Close() error {
 		l.flush()
 	}
 	return nil
-}
-
-// logOutput writes output to the task's logger, line by line.
-type logOutput struct{}
-
-func (logOutput) Stream(t *takt.Task, stream string) io.WriteCloser {
-	return &lines{max: maxLogLine, line: func(text []byte, cut bool) {
-		attrs := []any{slog.String("stream", stream), slog.String("text", printable(text))}
-		if cut {
-			attrs = append(attrs, slog.Bool("cut", true))
-		}
-		t.Log().Info("output", attrs...)
-	}}
 }
 
 // tail keeps the last line that is not empty.
