@@ -83,7 +83,7 @@ func knownFields(reg huma.Registry, s *huma.Schema, around, name string) string 
 			return ""
 		}
 		if part != "" {
-			s = s.Properties[part]
+			s = propertyOf(s, part)
 		}
 	}
 	for s != nil && s.Ref != "" {
@@ -108,6 +108,15 @@ func knownFields(reg huma.Registry, s *huma.Schema, around, name string) string 
 	}
 	slices.Sort(names)
 	return "known here: " + strings.Join(names, ", ")
+}
+
+// propertyOf is the schema of a field, or of every value where the names are free.
+func propertyOf(s *huma.Schema, name string) *huma.Schema {
+	if p := s.Properties[name]; p != nil {
+		return p
+	}
+	values, _ := s.AdditionalProperties.(*huma.Schema)
+	return values
 }
 
 // distance counts the single-character edits between two names.
