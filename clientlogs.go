@@ -18,6 +18,8 @@ type LogQuery struct {
 	// Wait is how long the server may hold the answer back, at most 20 s, while there is nothing new and
 	// the end has not come.
 	Wait time.Duration
+	// OnRetry, when set, is told by FollowLogs why it has to try again.
+	OnRetry func(error)
 }
 
 // Logs reads a page of an execution's log. Ask again with After set to Next until End is true.
@@ -53,6 +55,9 @@ func (c *Client) FollowLogs(ctx context.Context, execution string, q LogQuery, l
 		case err == nil:
 			b.reset()
 		case ctx.Err() == nil && errors.Is(err, ErrUnavailable):
+			if q.OnRetry != nil {
+				q.OnRetry(err)
+			}
 			pause(ctx, b.after(err))
 			continue
 		default:

@@ -41,6 +41,7 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newServerCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
+		newLogsCommand(&g),
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
 		newExitCodesTopic(),
 	)

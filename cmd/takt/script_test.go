@@ -216,8 +216,21 @@ func testWorker() {
 	}
 	w.Handle("ok", func(_ context.Context, t *takt.Task) error { return t.SetResult(t.Params()) })
 	w.Handle("fail", func(context.Context, *takt.Task) error { return takt.Fatal(errors.New("no such invoice")) })
+	w.Handle("chatty", chatty)
 	w.Handle("forever", func(ctx context.Context, _ *takt.Task) error { <-ctx.Done(); return context.Cause(ctx) })
 	if err := w.Run(ctx); err != nil {
 		panic(err)
 	}
+}
+
+// chatty writes what is hard to show, and a last line without a newline.
+func chatty(_ context.Context, t *takt.Task) error {
+	t.Log().Info("begins", "shard", t.Shard())
+	for i := range 1000 {
+		if _, err := fmt.Fprintf(t.Output("stdout"), "line %d\n", i); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	_, err := io.WriteString(t.Output("stderr"), "\x1b[2J\x1b]8;;http://evil\aclick\u202e\xff\nthe last line")
+	return err
 }
