@@ -81,6 +81,8 @@ type ExecutionQuery struct {
 type PutOptions struct {
 	// IfRevision: the edit is refused with ErrConflict unless the job stands at this revision. 0: no guard.
 	IfRevision int64
+	Author     string // who makes the revision, such as user@host
+	Reason     string // why
 }
 
 // TriggerOptions say how to run a job now.
@@ -107,7 +109,7 @@ func (c *Client) Job(ctx context.Context, name string) (Job, error) {
 // there changes nothing. ErrInvalid names the wrong fields in Problem.Errors.
 func (c *Client) PutJob(ctx context.Context, j Job, opt PutOptions) (Job, error) {
 	r := request{op: "put job " + j.Metadata.Name, method: http.MethodPut,
-		path: c.path("jobs", j.Metadata.Name), body: j}
+		path: c.path("jobs", j.Metadata.Name), body: j, query: ChangeOptions{Author: opt.Author, Reason: opt.Reason}.query()}
 	if opt.IfRevision != 0 {
 		r.header = http.Header{"If-Match": {strconv.Quote(strconv.FormatInt(opt.IfRevision, 10))}}
 	}

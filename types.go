@@ -30,14 +30,18 @@ type JobMetadata struct {
 
 // JobSpec says what to run, where and when. Absent fields mean their default, which is not written back.
 type JobSpec struct {
-	Pool     string          `json:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Group of workers that run it."`
-	Handler  string          `json:"handler" pattern:"^[A-Za-z0-9_.:/-]{1,128}$" doc:"Name of the function in the workers."`
-	Params   json.RawMessage `json:"params,omitempty" doc:"Any JSON value, at most 256 KiB; a trigger's own object is laid over it key by key."`
-	Schedule *ScheduleSpec   `json:"schedule,omitempty" doc:"Absent: manual, runs on request only."`
-	Shards   *ShardsSpec     `json:"shards,omitempty"`
-	Retry    *RetrySpec      `json:"retry,omitempty"`
-	Timeout  *TimeoutSpec    `json:"timeout,omitempty"`
-	Enabled  *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
+	Title       string          `json:"title,omitempty" maxLength:"256" doc:"For people, in any language."`
+	Owner       string          `json:"owner,omitempty" maxLength:"256" doc:"Who answers for it, such as an address."`
+	Description string          `json:"description,omitempty" maxLength:"4096" doc:"What it does and what to do when it fails."`
+	Pool        string          `json:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Group of workers that run it."`
+	Handler     string          `json:"handler" pattern:"^[A-Za-z0-9_.:/-]{1,128}$" doc:"Name of the function in the workers."`
+	Params      json.RawMessage `json:"params,omitempty" doc:"Any JSON value, at most 256 KiB; a trigger's own object is laid over it key by key."`
+	Schedule    *ScheduleSpec   `json:"schedule,omitempty" doc:"Absent: manual, runs on request only."`
+	Schedules   []NamedSchedule `json:"schedules,omitempty" maxItems:"32" doc:"More schedules, each with a name; those that are due at one instant make one execution."`
+	Shards      *ShardsSpec     `json:"shards,omitempty"`
+	Retry       *RetrySpec      `json:"retry,omitempty"`
+	Timeout     *TimeoutSpec    `json:"timeout,omitempty"`
+	Enabled     *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
 }
 
 // ScheduleSpec says when; exactly one of cron, every and at.
@@ -78,6 +82,7 @@ type TimeoutSpec struct {
 type JobStatus struct {
 	NextPlannedAt *time.Time `json:"nextPlannedAt,omitempty" doc:"Next planned instant."`
 	LastPlannedAt *time.Time `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
+	Paused        *JobPause  `json:"paused,omitempty" doc:"Present while the job is paused."`
 	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
 }
 
@@ -296,4 +301,6 @@ type Problem struct {
 type ProblemError struct {
 	Field   string `json:"field,omitempty" doc:"Path such as spec.retry.maxAttempts."`
 	Message string `json:"message"`
+	Code    string `json:"code,omitempty" doc:"Of this one, when several documents are judged together."`
+	Hint    string `json:"hint,omitempty"`
 }

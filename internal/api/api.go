@@ -86,6 +86,7 @@ const (
 func New(c Config) http.Handler {
 	s := build(c)
 	s.people()
+	s.jobs()
 	s.executions()
 	s.logs()
 	s.live()

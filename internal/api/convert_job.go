@@ -2,7 +2,7 @@ package api
 
 import (
 	"encoding/json"
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/taktsched/takt"
@@ -11,9 +11,6 @@ import (
 	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
-
-// scheduleID names the one schedule that a document can hold; its cursor is kept under this name.
-const scheduleID = "main"
 
 // toPut turns a document into a write. Path and document must agree; status and the read-only fields
 // are ignored, so that what was read can be sent back.
@@ -37,13 +34,26 @@ func disagree(field string) error {
 }
 
 func toSpec(d *takt.JobSpec) (job.Spec, error) {
-	s := job.Spec{Pool: d.Pool, Handler: d.Handler, Params: present(d.Params), Disabled: d.Enabled != nil && !*d.Enabled}
+	s := job.Spec{Title: d.Title, Owner: d.Owner, Description: d.Description, Pool: d.Pool, Handler: d.Handler, Params: present(d.Params), Disabled: d.Enabled != nil && !*d.Enabled}
 	if d.Schedule != nil {
-		at, err := toScheduleSpec(d.Schedule)
+		at, err := toScheduleSpec(d.Schedule, "spec.schedule")
 		if err != nil {
 			return s, err
 		}
-		s.Schedules = []job.Schedule{{ID: scheduleID, Spec: at}}
+		s.Schedules = []job.Schedule{{ID: job.MainSchedule, Spec: at}}
+	}
+	for i := range d.Schedules {
+		field := fmt.Sprintf("spec.schedules[%d]", i)
+		if d.Schedules[i].Name == job.MainSchedule {
+			return s, job.Errorf(job.KindInvalid, "bad_name", "main is the name of spec.schedule").WithField(field + ".name").
+				WithHint("write it as spec.schedule, or give it another name")
+		}
+		one := d.Schedules[i].Schedule()
+		at, err := toScheduleSpec(&one, field)
+		if err != nil {
+			return s, err
+		}
+		s.Schedules = append(s.Schedules, job.Schedule{ID: d.Schedules[i].Name, Spec: at})
 	}
 	if d.Shards != nil {
 		s.Shards = d.Shards.Count
@@ -60,7 +70,7 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 	return s, nil
 }
 
-func toScheduleSpec(d *takt.ScheduleSpec) (schedule.Spec, error) {
+func toScheduleSpec(d *takt.ScheduleSpec, field string) (schedule.Spec, error) {
 	s := schedule.Spec{Cron: d.Cron, TimeZone: d.TimeZone, Every: d.Every.Std()}
 	set := 0
 	for _, given := range []bool{d.Cron != "", d.Every != 0, d.At != nil} {
@@ -69,7 +79,7 @@ func toScheduleSpec(d *takt.ScheduleSpec) (schedule.Spec, error) {
 		}
 	}
 	if set != 1 {
-		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every and at").WithField("spec.schedule").
+		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every and at").WithField(field).
 			WithHint("keep one; leave schedule out for a job that runs on request only")
 	}
 	if d.At != nil {
@@ -87,7 +97,7 @@ func present(v json.RawMessage) json.RawMessage {
 }
 
 // fromJob is the document of a job, with its status.
-func fromJob(r *store.JobRow) takt.Job {
+func (s *server) fromJob(r *store.JobRow) takt.Job {
 	d := &r.Definition
 	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job",
 		Metadata: takt.JobMetadata{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Revision: d.Revision,
@@ -95,6 +105,9 @@ func fromJob(r *store.JobRow) takt.Job {
 		Spec: fromSpec(&d.Spec), Status: &takt.JobStatus{}}
 	if !d.UID.IsZero() {
 		j.Metadata.UID = d.UID.String()
+	}
+	if p := d.Pause; p != nil && (p.Until == 0 || p.Until > job.InstantOf(s.now())) {
+		j.Status.Paused = &takt.JobPause{At: p.At.Time(), Until: instant(p.Until), By: p.By, Reason: p.Reason}
 	}
 	var next, last job.Instant
 	for _, c := range r.Cursors {
@@ -108,10 +121,14 @@ func fromJob(r *store.JobRow) takt.Job {
 }
 
 func fromSpec(s *job.Spec) takt.JobSpec {
-	d := takt.JobSpec{Pool: s.Pool, Handler: s.Handler, Params: s.Params}
-	if i := slices.IndexFunc(s.Schedules, func(x job.Schedule) bool { return x.ID == scheduleID }); i >= 0 {
-		x := s.Schedules[i]
-		d.Schedule = &takt.ScheduleSpec{Cron: x.Cron, TimeZone: x.TimeZone, Every: takt.Duration(x.Every), At: instant(job.InstantOf(x.At))}
+	d := takt.JobSpec{Title: s.Title, Owner: s.Owner, Description: s.Description, Pool: s.Pool, Handler: s.Handler, Params: s.Params}
+	for _, x := range s.Schedules {
+		at := instant(job.InstantOf(x.At))
+		if x.ID == job.MainSchedule {
+			d.Schedule = &takt.ScheduleSpec{Cron: x.Cron, TimeZone: x.TimeZone, Every: takt.Duration(x.Every), At: at}
+			continue
+		}
+		d.Schedules = append(d.Schedules, takt.NamedSchedule{Name: x.ID, Cron: x.Cron, TimeZone: x.TimeZone, Every: takt.Duration(x.Every), At: at})
 	}
 	if s.Shards != 0 {
 		d.Shards = &takt.ShardsSpec{Count: s.Shards}

@@ -17,7 +17,12 @@ const golden = "testdata/openapi.json"
 // want lists every operation of the server.
 var want = map[string][]string{
 	"/healthz": {"get"}, "/readyz": {"get"}, "/api/v1/stats": {"get"}, "/api/v1/openapi.json": {"get"},
-	"/api/v1/namespaces/{ns}/jobs": {"get"}, "/api/v1/namespaces/{ns}/jobs/{name}": {"get", "put"},
+	"/api/v1/namespaces/{ns}/jobs": {"get"}, "/api/v1/namespaces/{ns}/jobs/{name}": {"get", "put", "delete"},
+	"/api/v1/namespaces/{ns}/jobs/{name}/revisions": {"get"},
+	"/api/v1/namespaces/{ns}/jobs/{name}/pause":     {"post"},
+	"/api/v1/namespaces/{ns}/jobs/{name}/resume":    {"post"},
+	"/api/v1/namespaces/{ns}/jobs/{name}/rollback":  {"post"},
+	"/api/v1/apply": {"post"},
 	"/api/v1/namespaces/{ns}/jobs/{name}/trigger": {"post"}, "/api/v1/namespaces/{ns}/decisions": {"get"},
 	"/api/v1/namespaces/{ns}/executions": {"get"}, "/api/v1/namespaces/{ns}/executions/{id}": {"get"},
 	"/api/v1/namespaces/{ns}/executions/{id}/shards": {"get"}, "/api/v1/namespaces/{ns}/executions/{id}/cancel": {"post"},

@@ -132,8 +132,8 @@ func TestRequestLog(t *testing.T) {
 
 func TestMethodsAndStats(t *testing.T) {
 	r := newRig(t, nil)
-	w := r.do(request{method: "DELETE", path: one})
-	if got := w.Header().Get("Allow"); got != "GET, HEAD, PUT" {
+	w := r.do(request{method: "PATCH", path: one})
+	if got := w.Header().Get("Allow"); got != "DELETE, GET, HEAD, PUT" {
 		t.Errorf("Allow %q", got)
 	}
 	if w := r.do(request{method: "HEAD", path: jobs}); w.Code != http.StatusOK {

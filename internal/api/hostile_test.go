@@ -171,7 +171,7 @@ var hostile = []struct {
 	{"dots", get("/api/v1/namespaces/../stats"), 404, "unknown_path", "path"},
 	{"huma's document in YAML", get("/api/v1/openapi.yaml"), 404, "unknown_path", "path"},
 	{"huma's pages", get("/docs"), 404, "unknown_path", "path"},
-	{"delete a job", request{method: "DELETE", path: one}, 405, "method_not_allowed", "method"},
+	{"patch a job", request{method: "PATCH", path: one}, 405, "method_not_allowed", "method"},
 	{"options", request{method: "OPTIONS", path: one}, 405, "method_not_allowed", "method"},
 	{"get a trigger", get(one + "/trigger"), 405, "method_not_allowed", "method"},
 	{"get a worker call", get(work + "poll"), 405, "method_not_allowed", "method"},

@@ -54,6 +54,7 @@ type answer[T any] struct{ Body T }
 type (
 	putJobInput struct {
 		JobPath
+		Author
 		IfMatch     string `header:"If-Match" maxLength:"64" doc:"ETag of the revision that the change rests on, such as \"3\"."`
 		IfNoneMatch string `header:"If-None-Match" enum:"*" doc:"Only if there is no such job."`
 		Body        takt.Job
@@ -95,7 +96,7 @@ func (s *server) listJobs(ctx context.Context, in *struct {
 	}
 	list := takt.JobList{Items: make([]takt.Job, len(rows)), Next: next}
 	for i := range rows {
-		list.Items[i] = fromJob(&rows[i])
+		list.Items[i] = s.fromJob(&rows[i])
 	}
 	return &answer[takt.JobList]{list}, nil
 }
@@ -105,7 +106,7 @@ func (s *server) getJob(ctx context.Context, in *JobPath) (*jobOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: fromJob(&row)}, nil
+	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: s.fromJob(&row)}, nil
 }
 
 func (s *server) putJob(ctx context.Context, in *putJobInput) (*jobOutput, error) {
@@ -117,12 +118,12 @@ func (s *server) putJob(ctx context.Context, in *putJobInput) (*jobOutput, error
 	if err != nil {
 		return nil, err
 	}
-	request.IfRevision = revision
+	request.IfRevision, request.Change = revision, in.change()
 	put, err := s.control.PutJob(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	out := &jobOutput{Status: http.StatusOK, ETag: etag(put.Row.Definition.Revision), Body: fromJob(&put.Row)}
+	out := &jobOutput{Status: http.StatusOK, ETag: etag(put.Row.Definition.Revision), Body: s.fromJob(&put.Row)}
 	out.Body.Status.Effect = string(put.Effect)
 	if put.Created {
 		out.Status = http.StatusCreated

@@ -203,7 +203,8 @@ func TestCancelAndRerun(t *testing.T) {
 		for verb, want := range map[string]string{"cancel": c.cancel, "rerun": c.rerun} {
 			r := newRig(t, nil)
 			id := job.RequestedID(5000, [10]byte{1})
-			r.store.asked[id] = job.Execution{ID: id, Namespace: "default", State: c.state}
+			r.store.asked[id] = job.Execution{ID: id, Namespace: "default", Job: "nightly", State: c.state}
+			r.store.jobs["default/nightly"] = store.JobRow{}
 			q := post(execs+"/"+id.UUID()+"/"+verb, `{"note":"because"}`)
 			if want != "" && want != "-" {
 				refused(r, q, 409, want)

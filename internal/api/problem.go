@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
 )
 
@@ -89,6 +91,10 @@ func newProblem(ctx context.Context, status int, kind job.Kind, code, detail, hi
 // problemOf turns any error into a problem. An error without a kind is a fault of ours: its text stays
 // in the log.
 func problemOf(ctx context.Context, err error) *problem {
+	if set, ok := errors.AsType[*job.SetError](err); ok && len(set.Items) > 0 {
+		kind, code, detail, fields := setProblem(set)
+		return newProblem(ctx, cmp.Or(kindStatus[kind], http.StatusInternalServerError), kind, code, detail, "correct the documents and send the whole set again", fields)
+	}
 	e, ok := errors.AsType[*job.Error](err)
 	if !ok {
 		switch {
@@ -115,6 +121,9 @@ func problemOf(ctx context.Context, err error) *problem {
 	var fields []takt.ProblemError
 	if e.Field != "" {
 		fields = []takt.ProblemError{{Field: e.Field, Message: detail}}
+	}
+	if changed, ok := errors.AsType[*control.Changed](err); ok {
+		detail, fields = toldChanges(changed)
 	}
 	return newProblem(ctx, status, e.Kind, code, detail, e.Hint, fields)
 }

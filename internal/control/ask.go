@@ -35,7 +35,7 @@ func (c *Control) Cancel(ctx context.Context, r AskRequest) (Effect, error) {
 }
 
 // Rerun asks that the shards of an ended execution that did not succeed run again. Errors:
-// KindNotFound; KindConflict "execution_live" or "nothing_to_rerun".
+// KindNotFound; KindConflict "execution_live", "nothing_to_rerun" or "job_deleted".
 func (c *Control) Rerun(ctx context.Context, r AskRequest) (Effect, error) {
 	e, err := c.asked(ctx, r)
 	if err != nil {
@@ -49,7 +49,23 @@ func (c *Control) Rerun(ctx context.Context, r AskRequest) (Effect, error) {
 		return "", job.Errorf(job.KindConflict, "nothing_to_rerun", "every shard has succeeded").WithField("path.id").
 			WithHint("trigger the job for a new execution")
 	}
+	if err := c.stillThere(ctx, &e); err != nil {
+		return "", err
+	}
 	return c.ask(ctx, engine.EntryRerun, r)
+}
+
+// stillThere refuses what would run for a job that was deleted.
+func (c *Control) stillThere(ctx context.Context, e *job.Execution) error {
+	row, err := c.read.Job(ctx, e.Namespace, e.Job)
+	if err != nil && job.KindOf(err) != job.KindNotFound {
+		return err
+	}
+	if err != nil || row.Definition.UID != e.JobUID {
+		return job.Errorf(job.KindConflict, "job_deleted", "the job %q that made the execution was deleted", e.Job).WithField("path.id").
+			WithHint("apply the job again and trigger it")
+	}
+	return nil
 }
 
 func (c *Control) asked(ctx context.Context, r AskRequest) (job.Execution, error) {

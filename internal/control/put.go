@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -17,6 +16,7 @@ type PutRequest struct {
 	Labels     map[string]string
 	Spec       job.Spec
 	IfRevision int64 // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
+	Change     job.Change
 }
 
 // Put is the answer to a PutRequest.
@@ -27,34 +27,37 @@ type Put struct {
 }
 
 // PutJob writes a new revision of a job, or none when nothing differs. Errors: KindInvalid with the
-// field, KindConflict ("revision_changed", "pool_move"), and the store's.
+// field, KindConflict ("revision_changed" with the cause *Changed, "pool_move"), and the store's.
 func (c *Control) PutJob(ctx context.Context, r PutRequest) (Put, error) {
 	if err := checkPut(&r); err != nil {
 		return Put{}, err
 	}
-	def := job.Definition{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Spec: r.Spec}
-	if err := c.draw(def.UID[:]); err != nil {
+	if err := checkChange(r.Change); err != nil {
 		return Put{}, err
 	}
-	written, receipt, err := c.write.PutJob(ctx, store.PutJob{
-		Definition: def,
-		IfRevision: r.IfRevision,
-		Partition:  partition.Of(r.Namespace, r.Spec.Pool, c.owners.Count()),
-		At:         c.instant(),
-	})
+	put, err := c.toStore(&r, c.instant())
 	if err != nil {
 		return Put{}, err
 	}
-	put := Put{Created: written.Revision == 1 && receipt.Entry != 0, Effect: c.effect(ctx, receipt)}
-	put.Row = store.JobRow{Definition: written}
+	written, receipt, err := c.write.PutJob(ctx, put)
+	if err != nil {
+		return Put{}, c.explain(ctx, r.Namespace, r.Name, r.IfRevision, err)
+	}
+	return c.written(ctx, written, receipt), nil
+}
+
+// written waits for the owner of a write to one job and looks at what it made of it.
+func (c *Control) written(ctx context.Context, def job.Definition, receipt store.Written) Put {
+	put := Put{Created: def.Revision == 1 && receipt.Entry != 0, Effect: c.effect(ctx, receipt)}
+	put.Row = store.JobRow{Definition: def}
 	// The write stands: a failing look at the cursors only leaves the status out.
-	if row, err := c.read.Job(ctx, r.Namespace, r.Name); err == nil && row.Definition.UID == written.UID {
+	if row, err := c.read.Job(ctx, def.Namespace, def.Name); err == nil && row.Definition.UID == def.UID {
 		put.Row.Cursors = row.Cursors
 	}
 	if receipt.Entry == 0 && !planned(put.Row) {
 		put.Effect = Pending // an earlier, equal write still waits for its owner
 	}
-	return put, nil
+	return put
 }
 
 // planned tells whether the owner has computed the cursors of the row's revision.

@@ -53,7 +53,7 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 		Job:       r.Job,
 		Execution: job.RequestedID(at, random),
 		Request:   engine.Request{At: at, Key: r.Key, Params: params},
-		Key:       store.RequestKey{Namespace: r.Namespace, Operation: "trigger/" + r.Job, Key: r.Key, Hash: hash},
+		Key:       store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hash},
 	}, func(d job.Definition) int { return partition.Of(d.Namespace, d.Spec.Pool, n) })
 	if err != nil {
 		return Triggered{}, err
@@ -161,3 +161,6 @@ func checkKey(key string) error {
 	return job.Errorf(job.KindInvalid, "bad_idempotency_key", "this is no idempotency key").WithField("header.Idempotency-Key").
 		WithHint("a key is 1 to %d visible ASCII characters without space; take the business key of the request", MaxRequestKey)
 }
+
+// triggerOperation names the operation whose request keys belong to a job.
+func triggerOperation(name string) string { return "trigger/" + name }

@@ -1,8 +1,11 @@
 package jobfile
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
+
+	"github.com/mattn/go-runewidth"
 )
 
 // Error is one fault of a job file.
@@ -13,6 +16,7 @@ type Error struct {
 	Field   string // path such as spec.retry.maxAttempts; empty for a syntax error
 	Message string
 	Hint    string // what to do; may be empty
+	Excerpt string // the line of the file and a mark below the column; may be empty
 }
 
 // Error is "file:line:column: field: message".
@@ -40,4 +44,43 @@ func (es Errors) Error() string {
 		lines = append(lines, e.Error())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// show adds the lines of the file that the faults are in.
+func (es Errors) show(text []byte) Errors {
+	for _, e := range es {
+		e.Excerpt = excerpt(text, place{e.Line, e.Column})
+	}
+	return es
+}
+
+// excerpt is the line at p with a mark below its column; "" when there is no such line. What is long is cut
+// around the mark, whose place is counted in display cells by the width of what stands before it.
+func excerpt(text []byte, p place) string {
+	const most = 100
+	if p.line <= 0 {
+		return ""
+	}
+	for range p.line - 1 {
+		i := bytes.IndexByte(text, '\n')
+		if i < 0 {
+			return ""
+		}
+		text = text[i+1:]
+	}
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		text = text[:i]
+	}
+	line := []rune(strings.ReplaceAll(strings.TrimRight(string(text), "\r"), "\t", " "))
+	at := min(max(p.column-1, 0), len(line))
+	head := ""
+	if at > most/2 {
+		head, line, at = "…", line[at-most/2:], most/2
+	}
+	tail := ""
+	if len(line) > most {
+		tail, line = "…", line[:most]
+	}
+	blank := strings.Repeat(" ", runewidth.StringWidth(head+string(line[:at])))
+	return head + string(line) + tail + "\n" + blank + "^"
 }

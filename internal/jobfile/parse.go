@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/goccy/go-yaml"
@@ -17,7 +16,6 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/taktsched/takt"
-	"github.com/taktsched/takt/internal/schedule"
 )
 
 // MaxSize is the size in bytes of the largest file that Parse takes.
@@ -29,6 +27,7 @@ type Doc struct {
 	Line int // of its first field
 	Job  takt.Job
 
+	text   []byte // of the file
 	places places
 }
 
@@ -44,18 +43,18 @@ func Parse(file string, data []byte) ([]Doc, error) {
 	for _, tokens := range split(lexer.Tokenize(string(data))) {
 		tree, err := parser.Parse(tokens, 0)
 		if err != nil {
-			return nil, append(faults, syntaxError(file, err))
+			return nil, append(faults, syntaxError(file, err)).show(data)
 		}
 		for _, d := range tree.Docs {
 			if d.Body == nil || d.Body.Type() == ast.NullType || d.Body.Type() == ast.CommentType {
 				continue
 			}
-			doc, errs := read(file, d.Body)
+			doc, errs := read(file, data, d.Body)
 			docs, faults = append(docs, doc), append(faults, errs...)
 		}
 	}
 	if len(faults) > 0 {
-		return nil, faults
+		return nil, faults.show(data)
 	}
 	return docs, nil
 }
@@ -77,11 +76,11 @@ func split(tokens token.Tokens) []token.Tokens {
 // At makes an error about a field of the document, such as one that the server found.
 func (d *Doc) At(field, message, hint string) *Error {
 	p := d.places.value(field)
-	return &Error{File: d.File, Line: p.line, Column: p.column, Field: field, Message: message, Hint: hint}
+	return &Error{File: d.File, Line: p.line, Column: p.column, Field: field, Message: message, Hint: hint, Excerpt: excerpt(d.text, p)}
 }
 
-func read(file string, body ast.Node) (Doc, Errors) {
-	doc := Doc{File: file, places: findPlaces(body)}
+func read(file string, data []byte, body ast.Node) (Doc, Errors) {
+	doc := Doc{File: file, text: data, places: findPlaces(body)}
 	doc.Line = doc.places.value("").line
 	var value any
 	if err := yaml.NodeToValue(body, &value); err != nil {
@@ -97,31 +96,7 @@ func read(file string, body ast.Node) (Doc, Errors) {
 	if err := json.Unmarshal(text, &doc.Job); err != nil {
 		return doc, Errors{doc.At(fieldOf(err), err.Error(), "")}
 	}
-	return doc, doc.checkSchedule()
-}
-
-func (d *Doc) checkSchedule() Errors {
-	s := d.Job.Spec.Schedule
-	if s == nil {
-		return nil
-	}
-	spec := schedule.Spec{Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every.Std()}
-	if s.At != nil {
-		spec.At = *s.At
-	}
-	_, err := schedule.Parse(spec, time.Unix(0, 0))
-	if bad, ok := errors.AsType[*schedule.Error](err); ok {
-		field, text := "spec.schedule", *bad
-		if text.Field != "" {
-			field = join(field, text.Field)
-			text.Field = "" // named once is enough
-		}
-		return Errors{d.At(field, text.Error(), bad.Hint)}
-	}
-	if err != nil {
-		return Errors{d.At("spec.schedule", err.Error(), "")}
-	}
-	return nil
+	return doc, doc.checkSchedules()
 }
 
 // check applies the rules that takt.Job's tags declare: the ones the server applies to the same text.

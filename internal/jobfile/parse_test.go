@@ -87,6 +87,10 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"bad cron", head + "spec:\n  pool: p\n  handler: h\n  schedule:\n    cron: 61 * * * *\n", "f.yaml:8:11: spec.schedule.cron: ", ""},
 		{"no zone", head + "spec:\n  pool: p\n  handler: h\n  schedule: {cron: 1 * * * *, timeZone: Mars/Base}\n", "f.yaml:7:41: spec.schedule.timeZone: ", "Europe/Berlin"},
 		{"two schedules", head + "spec:\n  pool: p\n  handler: h\n  schedule: {cron: 1 * * * *, every: 5s}\n", "f.yaml:7:14: spec.schedule: only one", ""},
+		{"main twice", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a, every: 1m}, {name: main, every: 5s}]}\n", "f.yaml:5:44: spec.schedules[1].name: main is", "spec.schedule"},
+		{"same name", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a, every: 1m}, {name: a, every: 5s}]}\n", "f.yaml:5:44: spec.schedules[1].name: another", ""},
+		{"bad among several", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a, every: 1m}, {name: b, cron: x}]}\n", "f.yaml:5:53: spec.schedules[1].cron: ", ""},
+		{"no kind among several", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a}]}\n", "f.yaml:5:16: spec.schedules[0]: ", ""},
 		{"no job", "apiVersion: takt/v1\nkind: Pod\nmetadata: {name: a}\nspec: {pool: p, handler: h}\n", `f.yaml:2:7: kind: expected value to be one of "Job"`, ""},
 		{"list", "- a\n- b\n", "f.yaml:1:", ""},
 		{"after an empty document", head + "spec: {pool: p, handler: h}\n---\n---\n" + head + "spec: {pool: p}\n", "f.yaml:10:8: spec: handler is missing", ""},
@@ -105,6 +109,18 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 				t.Errorf("hint %q, want %q in it", errs[0].Hint, c.hint)
 			}
 		})
+	}
+}
+
+func TestParseShowsTheLine(t *testing.T) {
+	_, err := jobfile.Parse("f.yaml", []byte("apiVersion: takt/v1\r\nkind: Job\r\nmetadata: {name: a}\r\nspec: {title: 月度账单, pool: p, handlr: h}\r\n"))
+	errs, _ := errors.AsType[jobfile.Errors](err)
+	want := "spec: {title: 月度账单, pool: p, handlr: h}\n" + strings.Repeat(" ", 33) + "^"
+	if len(errs) != 2 || errs[1].Excerpt != want {
+		t.Errorf("got\n%+v", errs)
+		for _, e := range errs {
+			t.Logf("%s\n%s", e, e.Excerpt)
+		}
 	}
 }
 
