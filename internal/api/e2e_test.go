@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,25 +20,31 @@ import (
 type node struct {
 	t    *testing.T
 	base string
+	stop func() // again does nothing
 }
 
-func startNode(t *testing.T) *node {
+func startNode(t *testing.T, change ...func(*app.Config)) *node {
 	t.Helper()
-	a, err := app.New(t.Context(), app.Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", NoSync: true, Version: "v0-test"})
+	cfg := app.Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", NoSync: true, Version: "v0-test"}
+	for _, c := range change {
+		c(&cfg)
+	}
+	a, err := app.New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	t.Cleanup(func() {
+	n := &node{t: t, base: "http://" + a.Addr()}
+	n.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	n := &node{t: t, base: "http://" + a.Addr()}
+	t.Cleanup(n.stop)
 	for { // until it has taken its partitions; each try is a round trip
 		if status, _ := n.ask("GET", "/readyz", ""); status == http.StatusOK {
 			return n

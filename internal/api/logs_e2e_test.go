@@ -1,0 +1,454 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/app"
+)
+
+// lossy loses the answers of every second log call: the server has taken what the worker sends again.
+type lossy struct {
+	base http.RoundTripper
+	n    int // of log calls, which come one at a time
+}
+
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.base.RoundTrip(r)
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/worker/log") {
+		return resp, err
+	}
+	if l.n++; l.n%2 == 1 {
+		_ = resp.Body.Close()
+		return nil, errors.New("the answer was lost")
+	}
+	return resp, nil
+}
+
+// employ runs a worker with one handler, "index", until the returned function is called.
+func (n *node) employ(h takt.Handler, change ...func(*takt.WorkerConfig)) (dismiss func()) {
+	n.t.Helper()
+	transport := &http.Transport{}
+	cfg := takt.WorkerConfig{Server: n.base, Pool: "web", Name: "w", HTTPClient: &http.Client{Transport: &lossy{base: transport}},
+		Logger: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&cfg)
+	}
+	w, err := takt.NewWorker(cfg)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	w.Handle("index", h)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	dismissed := false
+	dismiss = func() {
+		if dismissed {
+			return
+		}
+		dismissed = true
+		stop()
+		if err := <-done; err != nil {
+			n.t.Error(err)
+		}
+		transport.CloseIdleConnections()
+	}
+	n.t.Cleanup(dismiss) // before the server's
+	return dismiss
+}
+
+func (n *node) client() *takt.Client {
+	n.t.Helper()
+	c, err := takt.NewClient(takt.ClientConfig{Server: n.base, HTTPClient: http.DefaultClient})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return c
+}
+
+// run makes the job and asks for an execution of it.
+func (n *node) run(spec string) string {
+	n.t.Helper()
+	asked[takt.Job](n, "PUT", one, doc(spec))
+	return asked[takt.Triggered](n, "POST", one+"/trigger", "").Execution
+}
+
+// raw is what a log holds, byte for byte.
+func raw(entries []takt.LogEntry) string {
+	var b strings.Builder
+	for _, e := range entries {
+		if len(e.Raw) > 0 {
+			b.Write(e.Raw)
+		} else {
+			b.WriteString(e.Text)
+		}
+		if !e.Partial && e.Dropped == nil {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// whole reads all that is there; it must be the end.
+func (n *node) whole(execution string) []takt.LogEntry {
+	n.t.Helper()
+	var all []takt.LogEntry
+	q := takt.LogQuery{Wait: 20 * time.Second}
+	for {
+		list, err := n.client().Logs(n.t.Context(), execution, q)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		all = append(all, list.Items...)
+		if q.After = list.Next; list.End {
+			return all
+		}
+	}
+}
+
+// TestC69TheLastLines: 20,000 lines, the last one without a newline, followed live with reconnects at
+// random, are there once and in order; so is all that a killed command wrote.
+func TestC69TheLastLines(t *testing.T) {
+	n := startNode(t)
+	const lines = 20_000
+	var want strings.Builder
+	for i := 1; i <= lines; i++ {
+		want.WriteString(strconv.Itoa(i))
+		if i < lines {
+			want.WriteByte('\n')
+		}
+	}
+	n.employ(func(_ context.Context, task *takt.Task) error {
+		_, err := io.WriteString(task.Output("stdout"), want.String())
+		return err
+	})
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	got := n.followWithReconnects(execution, 20)
+	if e, err := n.client().Execution(t.Context(), execution); err != nil || e.State != "succeeded" {
+		t.Errorf("the end was told while the execution was %q (%v)", e.State, err)
+	}
+	if followed := raw(got); followed != want.String() {
+		t.Errorf("followed %d entries, %d bytes of %d", len(got), len(followed), want.Len())
+	}
+	for i, e := range got {
+		if e.Line != int64(i) {
+			t.Fatalf("entry %d is line %d", i, e.Line)
+		}
+	}
+	if stored := raw(n.whole(execution)); stored != want.String() {
+		t.Errorf("stored %d bytes of %d", len(stored), want.Len())
+	}
+}
+
+// followWithReconnects follows a log and breaks the call off again and again.
+func (n *node) followWithReconnects(execution string, breaks int) (got []takt.LogEntry) {
+	n.t.Helper()
+	r := rand.New(rand.NewPCG(6, 9))
+	q := takt.LogQuery{Wait: 20 * time.Second}
+	for {
+		q.Limit = 1 + r.IntN(3000)
+		ctx, cancel := context.WithCancel(n.t.Context())
+		if breaks > 0 {
+			cancel()
+			ctx, cancel = context.WithTimeout(n.t.Context(), time.Duration(1+r.IntN(30))*time.Millisecond)
+			breaks--
+		}
+		list, err := n.client().Logs(ctx, execution, q)
+		cancel()
+		if err != nil {
+			if n.t.Context().Err() != nil {
+				n.t.Fatal(err)
+			}
+			continue // from the same place
+		}
+		got = append(got, list.Items...)
+		if q.After = list.Next; list.End {
+			return got
+		}
+	}
+}
+
+// A command that is killed has written what it has written.
+func TestC69KilledCommand(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell")
+	}
+	n := startNode(t)
+	n.employ(func(ctx context.Context, task *takt.Task) error {
+		cmd := exec.CommandContext(ctx, "sh", "-c", "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo $i; done; printf last; kill -9 $$")
+		cmd.Stdout, cmd.Stderr = task.Output("stdout"), task.Output("stderr")
+		return takt.Fatal(cmd.Run())
+	})
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	got := n.whole(execution)
+	if len(got) != 2001 || got[1999].Text != "2000" || got[2000].Text != "last" || !got[2000].Partial {
+		t.Errorf("%d entries, the last is %+v", len(got), got[len(got)-1])
+	}
+	if e, _ := n.client().Execution(t.Context(), execution); e.State != "failed" {
+		t.Errorf("execution %s", e.State)
+	}
+}
+
+// hostileBytes are what databases and terminals choke on.
+var hostileBytes = []string{"nul \x00 inside", "invalid \xff\xfe\x80", "half \xed\xa0\x80 surrogate", "\x1b[31mred\x1b[0m", "\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\",
+	"turned \u202e around", "four bytes 😀", "c1 \u009b2J", "\\u0000 as text", "'; DROP TABLE logs; --", "tab\tand\rreturn"}
+
+// TestC71Bytes: whatever bytes come in log lines, messages, results and notes, the execution reaches its
+// end and the rest is intact.
+func TestC71Bytes(t *testing.T) {
+	n := startNode(t)
+	for _, q := range []string{`{"pool":"web","handler":"index","params":{"a":"\u0000"}}`, `{"pool":"web","handler":"index","params":{"a":"\ud800"}}`} {
+		n.refused("PUT", one, doc(q), 400, map[bool]string{true: "nul_character", false: "invalid_utf8"}[strings.Contains(q, "u0000")])
+	}
+	all := strings.Join(hostileBytes, "\n")
+	n.employ(func(ctx context.Context, task *takt.Task) error {
+		for _, stream := range []string{"stdout", "stderr"} {
+			if _, err := io.WriteString(task.Output(stream), all+"\n"); err != nil {
+				return err
+			}
+		}
+		task.Log().Error(all, "key", all)
+		if err := task.Progress(1, 2, all); err != nil {
+			return err
+		}
+		var params struct{ How string }
+		if err := task.BindParams(&params); err != nil {
+			return err
+		}
+		switch params.How {
+		case "fail":
+			return takt.Fatal(errors.New(all))
+		case "panic":
+			panic(all)
+		case "checkpoint":
+			return task.Checkpoint(ctx, strings.ReplaceAll(strings.ToValidUTF8(all, "?"), "\x00", "?"))
+		}
+		return task.SetResult(map[string]string{"text": strings.ReplaceAll(all, "\x00", "")})
+	})
+	for how, state := range map[string]string{"fail": "failed", "panic": "failed", "checkpoint": "succeeded", "result": "succeeded"} {
+		execution := n.run(`{"pool":"web","handler":"index","params":{"how":"` + how + `","text":"\u001b[31m\u202e😀"}}`)
+		got := n.whole(execution)
+		if want := all + "\n" + all + "\n"; !strings.HasPrefix(raw(got), want) {
+			t.Errorf("%s: the log is not what was written: %q", how, raw(got))
+		}
+		e, err := n.client().Execution(t.Context(), execution)
+		if err != nil || e.State != state {
+			t.Errorf("%s: execution is %s (%s), %v", how, e.State, e.ReasonText, err)
+		}
+		sh := asked[takt.ShardList](n, "GET", execs+"/"+execution+"/shards", "").Items[0]
+		if sh.Attempt != 1 {
+			t.Errorf("%s: %d attempts", how, sh.Attempt)
+		}
+		if how == "fail" && !strings.Contains(sh.Error.Message, "four bytes 😀") {
+			t.Errorf("%s: message %q", how, sh.Error.Message)
+		}
+	}
+}
+
+// A result that holds NUL is refused by the server; the attempt still ends, and says why.
+func TestC71ResultWithNUL(t *testing.T) {
+	n := startNode(t)
+	n.employ(func(_ context.Context, task *takt.Task) error { return task.SetResult("a\x00b") })
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	e, err := n.client().Wait(t.Context(), execution)
+	sh := asked[takt.ShardList](n, "GET", execs+"/"+execution+"/shards", "").Items[0]
+	if err != nil || e.State != "failed" || sh.Error == nil || sh.Error.Class != "report_refused" || sh.Attempt != 1 {
+		t.Errorf("execution %s, shard %+v, %v", e.State, sh, err)
+	}
+}
+
+// TestC75Paths: an id is never a path, and another namespace's log is not there.
+func TestC75Paths(t *testing.T) {
+	n := startNode(t)
+	n.employ(func(_ context.Context, task *takt.Task) error {
+		_, err := fmt.Fprintln(task.Output("stdout"), "secret")
+		return err
+	})
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	if got := n.whole(execution); len(got) != 1 {
+		t.Fatalf("log %+v", got)
+	}
+	for _, id := range []string{"..%2f..%2f..%2fetc%2fpasswd", "%252e%252e%252fetc", "..%5c..%5cetc", "%2fetc%2fpasswd", execution + "%00", execution + "_evil", "logs_evil"} {
+		status, body := n.ask("GET", execs+"/"+id+"/logs", "")
+		if status/100 != 4 || strings.Contains(string(body), "secret") || strings.Contains(string(body), "root:") {
+			t.Errorf("%s: %d %s", id, status, body)
+		}
+	}
+	for _, q := range []string{"after=..%2f..%2fetc%2fpasswd", "shard=-2", "shard=x", "attempt=-1", "limit=0", "limit=5001", "limit=99999999999999999999", "since=yesterday", "waitMs=-1", "path=%2fetc%2fshadow"} {
+		if status, body := n.ask("GET", execs+"/"+execution+"/logs?"+q, ""); status != 422 {
+			t.Errorf("%s: %d %s", q, status, body)
+		}
+	}
+	other := strings.Replace(execs, "/default/", "/other/", 1)
+	s1, there := n.ask("GET", other+"/"+execution+"/logs", "")
+	s2, nowhere := n.ask("GET", other+"/00000000000000000000000000/logs", "")
+	hide := func(b []byte, id string) string {
+		var p takt.Problem
+		_ = json.Unmarshal(b, &p)
+		p.Instance = ""
+		return strings.ReplaceAll(fmt.Sprint(p), id, "ID")
+	}
+	if s1 != 404 || s2 != 404 || hide(there, execution) != hide(nowhere, "00000000000000000000000000") {
+		t.Errorf("another namespace: %d %s, nowhere: %d %s", s1, there, s2, nowhere)
+	}
+	for _, bad := range []string{`"execution":"/etc/shadow","shard":0,"token":1,"offset":0`, `"execution":"` + execution + `","shard":-1,"token":1,"offset":0`,
+		`"execution":"` + execution + `","shard":0,"token":0,"offset":0`, `"execution":"` + execution + `","shard":0,"token":1,"offset":-1`,
+		`"execution":"` + execution + `","shard":0,"token":1,"offset":0,"lines":[{"at":1,"stream":"../x","text":"a"}]`,
+		`"execution":"` + execution + `","shard":0,"token":1,"offset":0,"lines":[{"at":1,"stream":"stdout","bytes":"no base64!"}]`,
+		`"execution":"` + execution + `","shard":0,"token":1,"offset":0,"lines":[{"at":1,"stream":"dropped","dropped":{"lines":-1,"bytes":0}}]`} {
+		if status, body := n.ask("POST", work+"log", `{"chunks":[{`+bad+`}]}`); status != 422 {
+			t.Errorf("%s: %d %s", bad, status, body)
+		}
+	}
+	long := strings.Repeat("x", 64<<10+1)
+	if status, _ := n.ask("POST", work+"log", `{"chunks":[{"execution":"`+execution+`","shard":0,"token":1,"offset":0,"lines":[{"at":1,"stream":"log","text":"`+long+`"}]}]}`); status != 422 {
+		t.Errorf("a line that is too long: %d", status)
+	}
+	fate := asked[takt.LogResponse](n, "POST", work+"log", `{"chunks":[{"execution":"`+execution+`","shard":0,"token":1,"offset":0,"lines":[{"at":1,"stream":"log","text":"forged"}]}]}`)
+	if fate.Chunks[0].Fate != "unknown" {
+		t.Errorf("a token that nobody was granted: %+v", fate)
+	}
+	if got := n.whole(execution); len(got) != 1 {
+		t.Errorf("log %+v", got)
+	}
+}
+
+// What comes beyond the limit of an attempt is dropped, and every reader can see how much.
+func TestLogLimit(t *testing.T) {
+	n := startNode(t, func(c *app.Config) { c.LogLimit = 64 << 10 })
+	const lines, size = 10_000, 100
+	n.employ(func(_ context.Context, task *takt.Task) error {
+		for i := range lines {
+			if _, err := fmt.Fprintf(task.Output("stdout"), "%0100d\n", i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	got := n.whole(execution)
+	kept, dropped := 0, takt.Dropped{}
+	for _, e := range got {
+		if e.Dropped != nil {
+			dropped.Lines, dropped.Bytes = dropped.Lines+e.Dropped.Lines, dropped.Bytes+e.Dropped.Bytes
+			continue
+		}
+		kept++
+	}
+	if kept != (64<<10)/(size+8) || dropped.Lines != int64(lines-kept) || dropped.Bytes != size*dropped.Lines || len(got)-kept > 2 {
+		t.Errorf("%d lines kept, %d marks, %+v dropped", kept, len(got)-kept, dropped)
+	}
+	list, err := n.client().Logs(t.Context(), execution, takt.LogQuery{Page: takt.Page{Limit: 5000}})
+	if err != nil || list.Dropped == nil || *list.Dropped != dropped {
+		t.Errorf("the list says %+v, %v", list.Dropped, err)
+	}
+}
+
+// The end of a log is told apart from nothing yet, also when the result was there before the log.
+func TestLogEnd(t *testing.T) {
+	n := startNode(t)
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	read := func(query string) takt.LogList {
+		return asked[takt.LogList](n, "GET", execs+"/"+execution+"/logs?"+query, "")
+	}
+	if l := read("waitMs=1"); l.End || len(l.Items) != 0 || l.Next == "" {
+		t.Errorf("queued: %+v", l)
+	}
+	o := asked[takt.OpenResponse](n, "POST", work+"open", opened)
+	head := `{"session":"` + o.Session + `","epoch":` + strconv.FormatInt(o.Epoch, 10) + `,"call":`
+	a := asked[takt.PollResponse](n, "POST", work+"poll", head+`2,"number":1,"free":4,"waitMs":20000}`).Assignments[0]
+	item := fmt.Sprintf(`{"execution":%q,"shard":0,"token":%d`, execution, a.Token)
+	if l := read("attempt=1"); l.End {
+		t.Errorf("running: %+v", l)
+	}
+	r := asked[takt.ReportResponse](n, "POST", work+"report", head+`3,"items":[`+item+`,"seq":1,"kind":"done","outcome":"success","logPending":true}]}`)
+	if r.Items[0] != "accepted" {
+		t.Fatalf("report %+v", r)
+	}
+	for _, q := range []string{"", "attempt=1", "shard=0", "shard=0&attempt=1", "waitMs=300"} {
+		if l := read(q); l.End || len(l.Items) != 0 {
+			t.Errorf("ended, log to come, %q: %+v", q, l)
+		}
+	}
+	line := `"lines":[{"at":1700000000000,"stream":"stdout","text":"late"}]`
+	f := asked[takt.LogResponse](n, "POST", work+"log", `{"chunks":[`+item+`,"offset":1,`+line+`},`+item+`,"offset":0,`+line+`},`+item+`,"offset":0,`+line+`,"final":true}]}`)
+	if got := fmt.Sprint(f.Chunks); got != "[{gap 0} {taken 1} {taken 1}]" {
+		t.Errorf("fates %s", got)
+	}
+	for _, q := range []string{"", "attempt=1", "shard=0", "limit=1"} {
+		if l := read(q); !l.End || len(l.Items) != 1 || l.Items[0].Text != "late" || !l.Items[0].Time.Equal(time.UnixMilli(1_700_000_000_000)) {
+			t.Errorf("complete, %q: %+v", q, l)
+		}
+	}
+	for _, q := range []string{"attempt=2", "shard=1"} {
+		if l := read(q); !l.End || len(l.Items) != 0 {
+			t.Errorf("what never was, %q: %+v", q, l)
+		}
+	}
+}
+
+// Lines that are written while the server is replaced arrive, a reader goes on where it stood, and the
+// log is there when the worker is gone.
+func TestLogsOutliveServerAndWorker(t *testing.T) {
+	dir := t.TempDir()
+	n := startNode(t, func(c *app.Config) { c.DataDir = dir })
+	begun, replaced := make(chan struct{}), make(chan struct{})
+	dismiss := n.employ(func(_ context.Context, task *takt.Task) error {
+		for i := range 2000 {
+			if i == 1000 {
+				close(begun)
+				<-replaced
+			}
+			if _, err := fmt.Fprintln(task.Output("stdout"), i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	execution := n.run(`{"pool":"web","handler":"index"}`)
+	followed := make(chan []takt.LogEntry, 1)
+	go func() {
+		var got []takt.LogEntry
+		_, err := n.client().FollowLogs(t.Context(), execution, takt.LogQuery{}, func(e takt.LogEntry) error {
+			got = append(got, e)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		followed <- got
+	}()
+	<-begun
+	n.stop()
+	address := strings.TrimPrefix(n.base, "http://")
+	m := startNode(t, func(c *app.Config) { c.DataDir, c.Listen = dir, address })
+	close(replaced)
+	for what, got := range map[string][]takt.LogEntry{"followed": <-followed, "stored": m.whole(execution)} {
+		for i, e := range got {
+			if e.Line != int64(i) || e.Text != strconv.Itoa(i) {
+				t.Fatalf("%s: entry %d is %+v", what, i, e)
+			}
+		}
+		if len(got) != 2000 {
+			t.Errorf("%s: %d lines", what, len(got))
+		}
+	}
+	dismiss()
+	if got := m.whole(execution); len(got) != 2000 {
+		t.Errorf("without its worker: %d lines", len(got))
+	}
+}
