@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"time"
 )
@@ -37,7 +36,7 @@ func (c *Client) Logs(ctx context.Context, execution string, q LogQuery) (LogLis
 	if q.Wait > 0 {
 		v.Set("waitMs", strconv.FormatInt(ceilMs(q.Wait), 10))
 	}
-	return fetch[LogList](ctx, c, "read the log of "+execution, c.path("executions", execution, "logs"), url.Values(v))
+	return fetch[LogList](ctx, c, "read the log of "+execution, c.path("executions", execution, "logs"), v)
 }
 
 // FollowLogs gives each line of an execution's log to line, in order and once, and waits for more until

@@ -171,7 +171,6 @@ func (w *Worker) shipLogs(ctx context.Context) {
 	most := logChunks
 	for w.awaitLines(ctx) {
 		parts, err := w.shipOnce(ctx, most)
-		lost := 0
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -187,12 +186,12 @@ func (w *Worker) shipLogs(ctx context.Context) {
 			most = 1
 			continue
 		case refusesItems(err):
-			lost = w.spool.giveUp(parts, false)
+			lost := w.spool.giveUp(parts, false)
 			w.log.Error("the server refuses the log of an attempt; it is dropped", "error", err,
 				"execution", parts[0].log.execution, "shard", parts[0].log.shard, "lines", lost)
 			continue
 		}
-		lost = w.spool.failed()
+		lost := w.spool.failed()
 		level, wait := b.level(), b.after(err)
 		w.log.Log(ctx, level, "a log call was not answered; sending its lines again", "error", err, "after", wait, "dropped", lost)
 		pause(ctx, wait)

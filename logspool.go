@@ -12,10 +12,10 @@ const (
 	logFlushSize = 64 << 10               // bytes that do not wait
 	logCallSize  = 256 << 10              // bytes of one log call
 	logCallLines = 4000
-	logPiece     = 16 << 10 // bytes of a line; a longer one is cut into pieces
-	logLineCost  = 96       // what a line costs in memory beside its bytes
-	logEndWait   = 3 * time.Second // for room, and for the end of a log
-	logPatience  = 2 * time.Second // with calls that are not answered
+	logPiece     = 16 << 10         // bytes of a line; a longer one is cut into pieces
+	logLineCost  = 96               // what a line costs in memory beside its bytes
+	logEndWait   = 3 * time.Second  // for room, and for the end of a log
+	logPatience  = 2 * time.Second  // with calls that are not answered
 	logKept      = 60 * time.Second // after the end; the server takes nothing later
 )
 

@@ -30,7 +30,7 @@ func TestC71Bytes(t *testing.T) {
 				return err
 			}
 		}
-		task.Log().Error(all, "key", all)
+		task.Log().Error(all, "key", all) //nolint:sloglint // what a careless handler does
 		if err := task.Progress(1, 2, all); err != nil {
 			return err
 		}

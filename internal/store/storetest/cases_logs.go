@@ -156,7 +156,7 @@ var logCases = []examCase{
 	{"Logs/bytes stay as they are", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		e := d.logged(1)
-		c := chunkOf(e, 0, 0, "a\x00b", "\xff\xfe", "", "\x1b[31m‮😀", strings.Repeat("long ", 20_000))
+		c := chunkOf(e, 0, 0, "a\x00b", "\xff\xfe", "", "\x1b[31m\u202e😀", strings.Repeat("long ", 20_000))
 		c.Lines[1].Stream, c.Lines[1].Partial, c.Lines[2].At = store.LogStderr, true, -5
 		c.Lines = append(c.Lines, store.LogLine{At: noon, Stream: store.LogDropped, Bytes: []byte{}, DroppedLines: 7, DroppedBytes: 99})
 		d.appended(c, noon, noLimit)
