@@ -1,260 +1,210 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
+	"os/user"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/taktsched/takt"
-	"github.com/taktsched/takt/internal/jobfile"
 )
 
+// who holds the flags of commands that change something.
+type who struct {
+	author string
+	reason string
+}
+
+func (w *who) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.author, "author", "", "who makes the change (default: you, as user@host)")
+	f.StringVar(&w.reason, "reason", "", "why; it is kept with the change")
+	alsoEnv(f, "author")
+}
+
+// name is --author, else user@host.
+func (w *who) name() string {
+	if w.author != "" {
+		return w.author
+	}
+	name := "somebody"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil && host != "" {
+		name += "@" + host
+	}
+	return name
+}
+
+func (w *who) options(ifRevision int64) takt.ChangeOptions {
+	return takt.ChangeOptions{Author: w.name(), Reason: w.reason, IfRevision: ifRevision}
+}
+
+// set holds the flags of commands that put a set of documents to the server.
+type set struct {
+	documents
+	prune    bool
+	selector string
+}
+
+func (s *set) addFlags(cmd *cobra.Command) {
+	s.documents.addFlags(cmd)
+	cmd.Flags().BoolVar(&s.prune, "prune", false, "delete jobs with the labels of -l that are not in the files, in the namespaces of the files")
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of --prune, such as app=billing,tier!=1")
+}
+
+// check refuses --prune without labels, which would delete all jobs of others, and labels without --prune.
+func (s *set) check() error {
+	switch {
+	case s.prune && strings.TrimSpace(s.selector) == "":
+		return usage("--prune needs -l: it deletes jobs with these labels that are not in the files")
+	case !s.prune && s.selector != "":
+		return usage("-l is of use with --prune only")
+	}
+	return nil
+}
+
 type apply struct {
-	g      *global
-	files  []string
-	format string
+	set
+	who
+	g          *global
+	dryRun     bool
+	ifRevision int64
+	format     string
 }
 
 func newApplyCommand(g *global) *cobra.Command {
 	a := apply{g: g}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|DIR|-",
-		Short: "Create or change jobs as files say",
+		Short: "Create or change jobs as files say, all or nothing",
 		Long: `Create or change jobs as files say. A file holds one or more YAML documents; of a directory, its .yaml,
-.yml and .json files are read; - is standard input. Every file is read and checked before the first job is
-written.`,
+.yml and .json files are read; - is standard input. Every file is read and checked before anything is
+written, and the server writes all jobs or none.
+
+For each job it prints what became of it and its next five planned instants. Nothing of the past fires.
+With --prune, jobs that have the labels of -l and are not in the files are deleted; what they run ends as
+usual.`,
+		Example: `  takt apply -f jobs/ -R --reason "new tariff"
+  takt apply -f jobs/ --prune -l app=billing --dry-run
+  takt get jobs reindex -o json | takt apply -f - --if-revision 3`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	cmd.Flags().StringArrayVarP(&a.files, "file", "f", nil, "file, directory, or - for standard input; repeatable")
+	a.set.addFlags(cmd)
+	a.who.addFlags(cmd)
+	cmd.Flags().BoolVar(&a.dryRun, "dry-run", false, "let the server judge everything and write nothing")
+	cmd.Flags().Int64Var(&a.ifRevision, "if-revision", 0, "refuse unless the job stands at this revision; for a single document")
 	addOutput(cmd, &a.format)
 	return cmd
 }
 
 func (a *apply) run(cmd *cobra.Command) error {
-	if len(a.files) == 0 {
-		return usage("-f is missing: name a file, a directory, or -")
-	}
-	docs, err := readAll(cmd.Context(), a.files, cmd.InOrStdin())
-	if err != nil {
-		return badFile(cmd.ErrOrStderr(), err)
-	}
-	if len(docs) == 0 {
-		return usage("the files hold no document")
-	}
-	pinned := ""
-	if cmd.Flags().Changed("namespace") {
-		pinned = a.g.namespace
-	}
-	if err := checkTogether(docs, pinned, a.g.namespace); err != nil {
-		return badFile(cmd.ErrOrStderr(), err)
-	}
-	done := make([]takt.Job, 0, len(docs))
-	for i := range docs {
-		j, err := a.put(cmd, &docs[i])
-		if err != nil {
-			if len(done) > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d jobs were written before this:\n", len(done), len(docs))
-			}
-			return err
-		}
-		done = append(done, j)
-	}
-	if a.format == "json" {
-		return printJSON(cmd.OutOrStdout(), takt.JobList{Items: done})
-	}
-	return nil
-}
-
-// put writes one job and says what that changed.
-func (a *apply) put(cmd *cobra.Command, d *jobfile.Doc) (takt.Job, error) {
-	ctx, name := cmd.Context(), d.Job.Metadata.Name
-	what := fmt.Sprintf("cannot apply job %s (%s:%d)", name, d.File, d.Line)
-	c, err := a.g.client(d.Job.Metadata.Namespace)
-	if err != nil {
-		return takt.Job{}, err
-	}
-	before, err := c.Job(ctx, name)
-	if err != nil && !errors.Is(err, takt.ErrNotFound) {
-		return takt.Job{}, explain(ctx, what, err)
-	}
-	after, err := c.PutJob(ctx, d.Job, takt.PutOptions{})
-	if err != nil {
-		return takt.Job{}, refused(ctx, what, d, err)
-	}
-	if a.format == "json" {
-		return after, nil
-	}
-	verb := "changed"
-	switch {
-	case before.Metadata.UID != after.Metadata.UID:
-		verb = "created"
-	case before.Metadata.Revision == after.Metadata.Revision:
-		verb = "unchanged"
-	}
-	line := fmt.Sprintf("%s %s, revision %d", name, verb, after.Metadata.Revision)
-	if after.Status != nil && after.Status.Effect == "pending" {
-		line += ", pending"
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
-	return after, err
-}
-
-// refused words the server's refusal; a wrong field is shown where it stands in the file.
-func refused(ctx context.Context, what string, d *jobfile.Doc, err error) error {
-	e, ok := errors.AsType[*takt.Error](err)
-	if !ok || len(e.Problem.Errors) == 0 {
-		return explain(ctx, what, err)
-	}
-	var lines []string
-	for _, p := range e.Problem.Errors {
-		lines = append(lines, d.At(strings.TrimPrefix(p.Field, "body."), p.Message, "").Error())
-	}
-	return &failure{code: exitUsage, what: what, why: strings.Join(lines, "\n       "), todo: e.Problem.Hint}
-}
-
-// badFile prints every fault of the files on a line of its own.
-func badFile(w io.Writer, err error) error {
-	faults, ok := errors.AsType[jobfile.Errors](err)
-	if !ok {
+	if err := a.check(); err != nil {
 		return err
 	}
-	for _, f := range faults {
-		fmt.Fprintln(w, printable(f.Error()))
-		if f.Hint != "" {
-			fmt.Fprintf(w, "  do:  %s\n", printable(f.Hint))
-		}
+	docs, err := a.read(cmd, a.g)
+	if err != nil {
+		return err
 	}
-	return &failure{code: exitUsage, what: fmt.Sprintf("%d fault(s) in the files", len(faults)), why: "nothing was written"}
-}
-
-// checkTogether finds what only shows when all documents are seen: a job twice, a namespace that the
-// command line contradicts.
-func checkTogether(docs []jobfile.Doc, pinned, standard string) error {
-	var faults jobfile.Errors
-	seen := map[string]*jobfile.Doc{}
-	for i := range docs {
-		d := &docs[i]
-		ns := d.Job.Metadata.Namespace
-		if ns != "" && pinned != "" && ns != pinned {
-			faults = append(faults, d.At("metadata.namespace", fmt.Sprintf("it is %s, and --namespace says %s", ns, pinned),
-				"leave one of them out"))
+	in := setOf(docs, a.g)
+	in.DryRun, in.Author, in.Reason, in.Prune = a.dryRun, a.name(), a.reason, a.selector
+	if a.ifRevision != 0 {
+		if len(docs) != 1 || a.ifRevision < 0 {
+			return usage("--if-revision is a revision, for a single document")
 		}
-		if ns == "" {
-			ns = standard
-		}
-		id := ns + "/" + d.Job.Metadata.Name
-		if first := seen[id]; first != nil {
-			faults = append(faults, d.At("metadata.name", fmt.Sprintf("job %s stands in %s:%d too", id, first.File, first.Line), ""))
-			continue
-		}
-		seen[id] = d
+		in.Documents[0].IfRevision = a.ifRevision
 	}
-	if len(faults) > 0 {
-		return faults
+	c, err := a.g.client("")
+	if err != nil {
+		return err
+	}
+	out, err := c.Apply(cmd.Context(), in)
+	if err != nil {
+		return refusedSet(cmd, fmt.Sprintf("cannot apply %d job(s)", len(docs)), docs, err)
+	}
+	if a.format == "json" {
+		return printJSON(cmd.OutOrStdout(), appliedList(&out))
+	}
+	for i := range out.Items {
+		if err := printApplied(cmd.OutOrStdout(), &out.Items[i], a.dryRun); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// readAll reads every file and gives either all documents or all faults.
-func readAll(ctx context.Context, names []string, in io.Reader) ([]jobfile.Doc, error) {
-	var docs []jobfile.Doc
-	var faults jobfile.Errors
-	for _, arg := range names {
-		files, err := filesOf(arg)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range files {
-			label, text, err := readFile(ctx, name, in)
-			if err != nil {
-				return nil, err
-			}
-			found, err := jobfile.Parse(label, text)
-			if more, ok := errors.AsType[jobfile.Errors](err); ok {
-				faults = append(faults, more...)
-			} else if err != nil {
-				return nil, err
-			}
-			docs = append(docs, found...)
-		}
-	}
-	if len(faults) > 0 {
-		return nil, faults
-	}
-	return docs, nil
+// applied is a job as apply has always printed it in JSON, with what became of it.
+type applied struct {
+	takt.Job
+	Action  string             `json:"action"`
+	Changes []takt.FieldChange `json:"changes,omitempty"`
+	Fires   []takt.Fire        `json:"fires,omitempty"`
 }
 
-// filesOf lists what an argument of -f stands for, in the order of names.
-func filesOf(arg string) ([]string, error) {
-	if arg == "-" {
-		return []string{arg}, nil
-	}
-	info, err := os.Stat(arg)
-	if err != nil {
-		return nil, usage(err.Error())
-	}
-	if !info.IsDir() {
-		return []string{arg}, nil
-	}
-	entries, err := os.ReadDir(arg)
-	if err != nil {
-		return nil, usage(err.Error())
-	}
-	var files []string
-	for _, e := range entries {
-		if !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) {
-			files = append(files, filepath.Join(arg, e.Name()))
+func appliedList(r *takt.ApplyResult) any {
+	list := struct {
+		Items  []applied `json:"items"`
+		DryRun bool      `json:"dryRun,omitempty"`
+	}{[]applied{}, r.DryRun}
+	for _, x := range r.Items {
+		if x.Job.Status != nil {
+			x.Job.Status.Effect = x.Effect
 		}
+		list.Items = append(list.Items, applied{x.Job, x.Action, x.Changes, x.Fires})
 	}
-	if len(files) == 0 {
-		return nil, usage(fmt.Sprintf("%s holds no .yaml, .yml or .json file", arg))
-	}
-	return files, nil
+	return list
 }
 
-// readFile reads a file, or standard input for "-", up to one byte more than is allowed.
-func readFile(ctx context.Context, name string, in io.Reader) (label string, text []byte, err error) {
-	if name == "-" {
-		text, err = readStdin(ctx, in)
-		return "standard input", text, err
+func printApplied(w io.Writer, x *takt.AppliedJob, dry bool) error {
+	m := &x.Job.Metadata
+	line := fmt.Sprintf("%s %s, revision %d", m.Name, x.Action, m.Revision)
+	if x.Effect == "pending" {
+		line += ", pending"
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return name, nil, usage(err.Error())
+	if dry {
+		line += " (dry run)"
 	}
-	text, err = io.ReadAll(io.LimitReader(f, jobfile.MaxSize+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return name, nil, usage(err.Error())
+	if _, err := fmt.Fprintln(w, line); err != nil {
+		return fmt.Errorf("write the result: %w", err)
 	}
-	return name, text, nil
+	if s := x.Job.Status; s != nil && s.Paused != nil && x.Action != "pruned" {
+		fmt.Fprintf(w, "  %s\n", printable(pausedText(s.Paused)))
+	}
+	for _, f := range x.Fires {
+		fmt.Fprintf(w, "  %s\n", printable(fireText(&f)))
+	}
+	return nil
 }
 
-// readStdin gives up when ctx ends: a person may press Ctrl-C before the end of what is typed.
-func readStdin(ctx context.Context, in io.Reader) ([]byte, error) {
-	type read struct {
-		text []byte
-		err  error
+// fireText is an instant in its time zone, with the schedule's name unless that is main.
+func fireText(f *takt.Fire) string {
+	text := f.At.Format(time.RFC3339) + " " + f.TimeZone
+	if f.Schedule != "main" {
+		text += " (" + f.Schedule + ")"
 	}
-	done := make(chan read, 1)
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(in, jobfile.MaxSize+1))
-		done <- read{text, err}
-	}()
-	select {
-	case r := <-done:
-		if r.err != nil {
-			return nil, usage("standard input: " + r.err.Error())
-		}
-		return r.text, nil
-	case <-ctx.Done():
-		return nil, explain(ctx, "standard input was not read to its end", context.Cause(ctx))
+	if f.Note != "" {
+		text += "; " + f.Note
 	}
+	return text
+}
+
+// pausedText says how a job is paused.
+func pausedText(p *takt.JobPause) string {
+	text := "paused"
+	if p.Until != nil {
+		text += " until " + p.Until.Local().Format(time.RFC3339)
+	}
+	if p.By != "" {
+		text += " by " + p.By
+	}
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }

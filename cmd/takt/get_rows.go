@@ -26,9 +26,28 @@ func jobRow(j *takt.Job) []string {
 	if j.Status != nil {
 		next, last = since(j.Status.NextPlannedAt), since(j.Status.LastPlannedAt)
 	}
-	enabled := j.Spec.Enabled == nil || *j.Spec.Enabled
-	return []string{j.Metadata.Name, j.Spec.Pool, j.Spec.Handler, scheduleText(j.Spec.Schedule), strconv.Itoa(shards),
-		strconv.FormatBool(enabled), next, last, strconv.FormatInt(j.Metadata.Revision, 10)}
+	enabled := strconv.FormatBool(j.Spec.Enabled == nil || *j.Spec.Enabled)
+	if j.Status != nil && j.Status.Paused != nil && enabled == "true" {
+		enabled = "paused"
+		if until := j.Status.Paused.Until; until != nil {
+			enabled += " until " + until.Local().Format(time.RFC3339)
+		}
+	}
+	return []string{j.Metadata.Name, j.Spec.Pool, j.Spec.Handler, schedulesText(&j.Spec), strconv.Itoa(shards),
+		enabled, next, last, strconv.FormatInt(j.Metadata.Revision, 10)}
+}
+
+// schedulesText is all of a job's schedules on one line.
+func schedulesText(spec *takt.JobSpec) string {
+	var all []string
+	if spec.Schedule != nil || len(spec.Schedules) == 0 {
+		all = append(all, scheduleText(spec.Schedule))
+	}
+	for i := range spec.Schedules {
+		s := spec.Schedules[i].Schedule()
+		all = append(all, spec.Schedules[i].Name+": "+scheduleText(&s))
+	}
+	return strings.Join(all, "; ")
 }
 
 func scheduleText(s *takt.ScheduleSpec) string {

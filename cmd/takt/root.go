@@ -41,6 +41,8 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newServerCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
+		newDiffCommand(&g), newExportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
+		newDeleteCommand(&g), newPauseCommand(&g), newResumeCommand(&g),
 		newLogsCommand(&g),
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
 		newExitCodesTopic(),

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+)
+
+func newDiffCommand(g *global) *cobra.Command {
+	var s set
+	var format string
+	cmd := &cobra.Command{
+		Use:   "diff -f FILE|DIR|-",
+		Short: "Show what apply would change",
+		Long: `Show what apply would change: each field, and the next five planned instants before and after. The
+server judges, nothing is written.
+
+Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
+		Example: `  takt diff -f jobs/ -R
+  takt diff -f jobs/ --prune -l app=billing`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.check(); err != nil {
+				return err
+			}
+			docs, err := s.read(cmd, g)
+			if err != nil {
+				return err
+			}
+			in := setOf(docs, g)
+			in.DryRun, in.Prune = true, s.selector
+			c, err := g.client("")
+			if err != nil {
+				return err
+			}
+			out, err := c.Apply(cmd.Context(), in)
+			if err != nil {
+				return refusedSet(cmd, fmt.Sprintf("cannot compare %d job(s)", len(docs)), docs, err)
+			}
+			return printDiff(cmd.OutOrStdout(), &out, format)
+		},
+	}
+	s.addFlags(cmd)
+	addOutput(cmd, &format)
+	return cmd
+}
+
+// printDiff ends with exit code 1 when there is a difference.
+func printDiff(w io.Writer, r *takt.ApplyResult, format string) error {
+	differs := false
+	for i := range r.Items {
+		differs = differs || r.Items[i].Action != "unchanged"
+	}
+	if format == "json" {
+		if err := printJSON(w, r); err != nil {
+			return err
+		}
+	} else {
+		for i := range r.Items {
+			if err := printJobDiff(w, &r.Items[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if differs {
+		return &failure{code: exitNegative}
+	}
+	return nil
+}
+
+func printJobDiff(w io.Writer, x *takt.AppliedJob) error {
+	if x.Action == "unchanged" {
+		return nil
+	}
+	m := &x.Job.Metadata
+	verb := map[string]string{"created": "would be created", "changed": "would change", "pruned": "would be deleted"}[x.Action]
+	if _, err := fmt.Fprintf(w, "job %s/%s %s\n", m.Namespace, m.Name, verb); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	for _, c := range x.Changes {
+		if len(c.Before) > 0 {
+			fmt.Fprintf(w, "  - %s: %s\n", c.Field, printable(string(c.Before)))
+		}
+		if len(c.After) > 0 {
+			fmt.Fprintf(w, "  + %s: %s\n", c.Field, printable(string(c.After)))
+		}
+	}
+	return printFires(w, x)
+}
+
+// printFires shows the next planned instants before and after side by side, unless they are the same.
+func printFires(w io.Writer, x *takt.AppliedJob) error {
+	var rows [][]string
+	same := true
+	for i := range max(len(x.Fires), len(x.FiresBefore)) {
+		row := []string{"", ""}
+		if i < len(x.FiresBefore) {
+			row[0] = fireText(&x.FiresBefore[i])
+		}
+		if i < len(x.Fires) {
+			row[1] = fireText(&x.Fires[i])
+		}
+		same = same && row[0] == row[1]
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	if same {
+		_, err := fmt.Fprintln(w, "  next planned instants: the same")
+		return err
+	}
+	var table strings.Builder
+	if err := printTable(&table, []string{"NEXT BEFORE", "NEXT AFTER"}, rows); err != nil {
+		return err
+	}
+	for line := range strings.Lines(table.String()) {
+		if _, err := io.WriteString(w, "  "+line); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/jobfile"
+)
+
+// documents are the flags of commands that read job files.
+type documents struct {
+	files     []string
+	recursive bool
+}
+
+func (d *documents) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVarP(&d.files, "file", "f", nil, "file, directory, or - for standard input; repeatable")
+	cmd.Flags().BoolVarP(&d.recursive, "recursive", "R", false, "also read the directories below a directory")
+}
+
+// read gives all documents of the files, or says what is wrong with them on standard error.
+func (d *documents) read(cmd *cobra.Command, g *global) ([]jobfile.Doc, error) {
+	if len(d.files) == 0 {
+		return nil, usage("-f is missing: name a file, a directory, or -")
+	}
+	docs, err := readAll(cmd.Context(), d.files, d.recursive, cmd.InOrStdin())
+	if err != nil {
+		return nil, badFile(cmd.ErrOrStderr(), err)
+	}
+	if len(docs) == 0 {
+		return nil, usage("the files hold no document")
+	}
+	pinned := ""
+	if cmd.Flags().Changed("namespace") {
+		pinned = g.namespace
+	}
+	if err := checkTogether(docs, pinned, g.namespace); err != nil {
+		return nil, badFile(cmd.ErrOrStderr(), err)
+	}
+	return docs, nil
+}
+
+// setOf is a set of documents as the server takes it.
+func setOf(docs []jobfile.Doc, g *global) takt.ApplyRequest {
+	in := takt.ApplyRequest{Namespace: g.namespace}
+	for i := range docs {
+		in.Documents = append(in.Documents, takt.ApplyDocument{Job: docs[i].Job})
+	}
+	return in
+}
+
+var documentField = regexp.MustCompile(`^(?:body\.)?documents\[(\d+)\](?:\.job)?\.?(.*)$`)
+
+// refusedSet words the server's refusal of a set; each fault is shown where it stands in the files.
+func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) error {
+	f, ok := errors.AsType[*failure](explain(cmd.Context(), what, err))
+	e, refused := errors.AsType[*takt.Error](err)
+	if !ok || !refused {
+		return explain(cmd.Context(), what, err)
+	}
+	shown := 0
+	for _, p := range e.Problem.Errors {
+		m := documentField.FindStringSubmatch(p.Field)
+		if m == nil {
+			continue
+		}
+		i, numberErr := strconv.Atoi(m[1])
+		if numberErr != nil || i >= len(docs) {
+			continue
+		}
+		shown++
+		message := p.Message
+		if p.Code != "" {
+			message += " [" + p.Code + "]"
+		}
+		_ = badFile(cmd.ErrOrStderr(), jobfile.Errors{docs[i].At(m[2], message, p.Hint)})
+	}
+	if shown > 0 {
+		f.why = printable(e.Problem.Detail)
+	}
+	return f
+}
+
+// badFile prints every fault of the files on a line of its own.
+func badFile(w io.Writer, err error) error {
+	faults, ok := errors.AsType[jobfile.Errors](err)
+	if !ok {
+		return err
+	}
+	for _, f := range faults {
+		fmt.Fprintln(w, printable(f.Error()))
+		for line := range strings.Lines(f.Excerpt) {
+			fmt.Fprintf(w, "    | %s\n", printable(strings.TrimSuffix(line, "\n")))
+		}
+		if f.Hint != "" {
+			fmt.Fprintf(w, "  do:  %s\n", printable(f.Hint))
+		}
+	}
+	return &failure{code: exitUsage, what: fmt.Sprintf("%d fault(s) in the files", len(faults)), why: "nothing was written"}
+}
+
+// checkTogether finds what only shows when all documents are seen: a job twice, a namespace that the
+// command line contradicts.
+func checkTogether(docs []jobfile.Doc, pinned, standard string) error {
+	var faults jobfile.Errors
+	seen := map[string]*jobfile.Doc{}
+	for i := range docs {
+		d := &docs[i]
+		ns := d.Job.Metadata.Namespace
+		if ns != "" && pinned != "" && ns != pinned {
+			faults = append(faults, d.At("metadata.namespace", fmt.Sprintf("it is %s, and --namespace says %s", ns, pinned),
+				"leave one of them out"))
+		}
+		if ns == "" {
+			ns = standard
+		}
+		id := ns + "/" + d.Job.Metadata.Name
+		if first := seen[id]; first != nil {
+			faults = append(faults, d.At("metadata.name", fmt.Sprintf("job %s stands in %s:%d too", id, first.File, first.Line), ""))
+			continue
+		}
+		seen[id] = d
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+// readAll reads every file of -f and gives either all documents or all faults.
+func readAll(ctx context.Context, names []string, recursive bool, in io.Reader) ([]jobfile.Doc, error) {
+	var docs []jobfile.Doc
+	var faults jobfile.Errors
+	for _, arg := range names {
+		files, err := filesOf(arg, recursive)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range files {
+			label, text, err := readFile(ctx, name, in)
+			if err != nil {
+				return nil, err
+			}
+			found, err := jobfile.Parse(label, text)
+			if more, ok := errors.AsType[jobfile.Errors](err); ok {
+				faults = append(faults, more...)
+			} else if err != nil {
+				return nil, err
+			}
+			docs = append(docs, found...)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return docs, nil
+}
+
+// filesOf lists what an argument of -f stands for, in the order of names; recursive goes into directories.
+func filesOf(arg string, recursive bool) ([]string, error) {
+	if arg == "-" {
+		return []string{arg}, nil
+	}
+	info, err := os.Stat(arg)
+	if err != nil {
+		return nil, usage(err.Error())
+	}
+	if !info.IsDir() {
+		return []string{arg}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(arg, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && path != arg && !recursive:
+			return fs.SkipDir
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, usage(err.Error())
+	}
+	if len(files) == 0 {
+		return nil, usage(fmt.Sprintf("%s holds no .yaml, .yml or .json file", arg))
+	}
+	return files, nil
+}
+
+// readFile reads a file, or standard input for "-", up to one byte more than is allowed.
+func readFile(ctx context.Context, name string, in io.Reader) (label string, text []byte, err error) {
+	if name == "-" {
+		text, err = readStdin(ctx, in)
+		return "standard input", text, err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return name, nil, usage(err.Error())
+	}
+	text, err = io.ReadAll(io.LimitReader(f, jobfile.MaxSize+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return name, nil, usage(err.Error())
+	}
+	return name, text, nil
+}
+
+// readStdin gives up when ctx ends: a person may press Ctrl-C before the end of what is typed.
+func readStdin(ctx context.Context, in io.Reader) ([]byte, error) {
+	type read struct {
+		text []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(in, jobfile.MaxSize+1))
+		done <- read{text, err}
+	}()
+	select {
+	case r := <-done:
+		if r.err != nil {
+			return nil, usage("standard input: " + r.err.Error())
+		}
+		return r.text, nil
+	case <-ctx.Done():
+		return nil, explain(ctx, "standard input was not read to its end", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
+)
+
+func newExportCommand(g *global) *cobra.Command {
+	var selector, format string
+	cmd := &cobra.Command{
+		Use:   "export [JOB]…",
+		Short: "Write jobs as documents that can be applied elsewhere",
+		Long: `Write jobs as documents that can be applied elsewhere: without namespace, uid, revision, times and status.
+Without names, all jobs of the namespace are written.`,
+		Example: `  takt export > jobs.yaml
+  takt export -l app=billing -n dev | takt apply -f - -n prod`,
+		RunE: func(cmd *cobra.Command, names []string) error {
+			chosen, err := job.ParseSelector(selector)
+			if err != nil {
+				return explain(cmd.Context(), "cannot read -l", err)
+			}
+			if format != "yaml" && format != "json" {
+				return usage(fmt.Sprintf("-o %s: it must be yaml or json", format))
+			}
+			c, err := g.client("")
+			if err != nil {
+				return err
+			}
+			jobs, err := jobsNamed(cmd.Context(), c, names)
+			if err != nil {
+				return explain(cmd.Context(), "cannot export", err)
+			}
+			var out []takt.Job
+			for i := range jobs {
+				if chosen.Matches(jobs[i].Metadata.Labels) {
+					out = append(out, bare(&jobs[i]))
+				}
+			}
+			if format == "json" {
+				return printJSON(cmd.OutOrStdout(), out)
+			}
+			return printDocuments(cmd.OutOrStdout(), out)
+		},
+	}
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "only jobs with these labels, such as app=billing,tier!=1")
+	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "yaml or json")
+	return cmd
+}
+
+// jobsNamed reads the named jobs, or all when there are no names.
+func jobsNamed(ctx context.Context, c *takt.Client, names []string) ([]takt.Job, error) {
+	var all []takt.Job
+	for _, name := range names {
+		j, err := c.Job(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, j)
+	}
+	if len(names) > 0 {
+		return all, nil
+	}
+	for page := (takt.Page{Limit: 500}); ; {
+		list, err := c.Jobs(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+		if page.After = list.Next; list.Next == "" {
+			return all, nil
+		}
+	}
+}
+
+// bare is what a job file would say.
+func bare(j *takt.Job) takt.Job {
+	return takt.Job{APIVersion: j.APIVersion, Kind: j.Kind, Metadata: takt.JobMetadata{Name: j.Metadata.Name, Labels: j.Metadata.Labels}, Spec: j.Spec}
+}
+
+func printDocuments(w io.Writer, jobs []takt.Job) error {
+	for i := range jobs {
+		text, err := json.Marshal(&jobs[i])
+		if err == nil {
+			text, err = yaml.JSONToYAML(text)
+		}
+		if err != nil {
+			return fmt.Errorf("write job %s: %w", jobs[i].Metadata.Name, err)
+		}
+		if i > 0 {
+			text = append([]byte("---\n"), text...)
+		}
+		if _, err := w.Write(text); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+	}
+	return nil
+}

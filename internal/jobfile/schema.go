@@ -1,0 +1,142 @@
+package jobfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/taktsched/takt"
+)
+
+const definitions = "#/$defs/"
+
+// Field is one field of a job document, as the server's schema has it.
+type Field struct {
+	Path     string  `json:"path"` // such as job.spec.retry
+	Type     string  `json:"type"`
+	Required bool    `json:"required,omitempty"`
+	Doc      string  `json:"doc,omitempty"`
+	Limits   string  `json:"limits,omitempty"` // such as 1-100
+	ReadOnly bool    `json:"readOnly,omitempty"`
+	Fields   []Field `json:"fields,omitempty"` // of a mapping, by name; theirs are left out
+}
+
+// Schema is the JSON Schema of job documents, for editors.
+func Schema() ([]byte, error) {
+	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	root := registry.Schema(reflect.TypeFor[takt.Job](), true, "Job")
+	text, err := json.MarshalIndent(map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Takt job", "$ref": root.Ref, "$defs": registry.Map(),
+	}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// Explain tells about one field, by a path such as job.spec.retry. The error names what is known there.
+func Explain(path string) (Field, error) {
+	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	root := registry.Schema(reflect.TypeFor[takt.Job](), true, "Job")
+	names := strings.Split(path, ".")
+	if names[0] != "job" {
+		return Field{}, fmt.Errorf("%.80q: a path begins with job", path)
+	}
+	at, required, self := resolve(registry, root), true, root
+	for i, name := range names[1:] {
+		next, there := at.Properties[name]
+		if !there {
+			around := strings.Join(names[:i+1], ".")
+			hint := knownFields(registry, at, "", name)
+			if len(at.Properties) == 0 {
+				hint = "it has no fields"
+			}
+			return Field{}, fmt.Errorf("%s has no field %.40q: %s", around, name, hint)
+		}
+		required, self = slices.Contains(at.Required, name), next
+		at = inner(registry, next)
+	}
+	f := field(registry, path, self, required)
+	for _, name := range slices.Sorted(maps.Keys(at.Properties)) {
+		f.Fields = append(f.Fields, field(registry, path+"."+name, at.Properties[name], slices.Contains(at.Required, name)))
+	}
+	return f, nil
+}
+
+func resolve(r huma.Registry, s *huma.Schema) *huma.Schema {
+	for s.Ref != "" {
+		s = r.SchemaFromRef(s.Ref)
+	}
+	return s
+}
+
+// inner is what the fields of s are looked for in: of a list, its items.
+func inner(r huma.Registry, s *huma.Schema) *huma.Schema {
+	if s = resolve(r, s); s.Items != nil {
+		s = resolve(r, s.Items)
+	}
+	return s
+}
+
+func field(r huma.Registry, path string, s *huma.Schema, required bool) Field {
+	f := Field{Path: path, Required: required, Doc: s.Description, ReadOnly: s.ReadOnly}
+	s = resolve(r, s)
+	if f.Doc == "" {
+		f.Doc = s.Description
+	}
+	f.Type, f.Limits = typeOf(r, s), limits(s)
+	return f
+}
+
+func typeOf(r huma.Registry, s *huma.Schema) string {
+	switch {
+	case s.Pattern == takt.DurationPattern:
+		return "duration"
+	case s.Format == "date-time":
+		return "instant"
+	case s.Type == "array" && s.Items != nil:
+		return "list of " + typeOf(r, resolve(r, s.Items))
+	case s.Type == "object":
+		return "mapping"
+	case s.Type == "":
+		return "any value"
+	}
+	return s.Type
+}
+
+func limits(s *huma.Schema) string {
+	var all []string
+	switch {
+	case s.Minimum != nil && s.Maximum != nil:
+		all = append(all, fmt.Sprintf("%v-%v", *s.Minimum, *s.Maximum))
+	case s.Minimum != nil:
+		all = append(all, fmt.Sprintf("at least %v", *s.Minimum))
+	case s.Maximum != nil:
+		all = append(all, fmt.Sprintf("at most %v", *s.Maximum))
+	}
+	if s.MaxLength != nil {
+		all = append(all, fmt.Sprintf("at most %d characters", *s.MaxLength))
+	}
+	if s.MaxItems != nil {
+		all = append(all, fmt.Sprintf("at most %d items", *s.MaxItems))
+	}
+	if s.MaxProperties != nil {
+		all = append(all, fmt.Sprintf("at most %d entries", *s.MaxProperties))
+	}
+	if len(s.Enum) > 0 {
+		var words []string
+		for _, v := range s.Enum {
+			words = append(words, fmt.Sprint(v))
+		}
+		all = append(all, "one of "+strings.Join(words, ", "))
+	}
+	if s.Pattern != "" && s.Pattern != takt.DurationPattern {
+		all = append(all, "matches "+s.Pattern)
+	}
+	return strings.Join(all, "; ")
+}
