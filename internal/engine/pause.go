@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -37,6 +38,28 @@ func (e *Engine) settleHeld(def *job.Definition, s schedule.Schedule, c *job.Cur
 	return done
 }
 
+// settleEnded decides what pauses held back that have ended by their time. It comes before anything fires: a
+// step that can walk only a part of one schedule must not let another schedule of the job go on alone (R4).
+// false: the bound of a step was reached, more is held.
+func (e *Engine) settleEnded() bool {
+	if len(e.due.heap) == 0 || e.due.heap[0].cursor.Next > e.now.Wall {
+		return true
+	}
+	var ended dueHeap
+	for _, d := range e.due.heap {
+		if d.cursor.Held != 0 && d.cursor.Next <= e.now.Wall {
+			ended = append(ended, d)
+		}
+	}
+	slices.SortFunc(ended, compareDue)
+	done := true
+	for _, d := range ended {
+		done = e.settleHeld(d.def, d.sched, &d.cursor, d.cursor.Next) && done
+		e.writeCursor(d.cursor)
+	}
+	return done
+}
+
 // pass makes one decision of the planned instants in [from, before), of which from is one. left is the first
 // that was not decided, for the bound of a step was reached; 0 when done.
 func (e *Engine) pass(def *job.Definition, s schedule.Schedule, c *job.Cursor, from, before job.Instant,
@@ -65,7 +88,8 @@ func (e *Engine) decide(def *job.Definition, schedule string, kind job.DecisionK
 	e.fact(Fact{Kind: FactDecided, Job: def.Namespace + "/" + def.Name, Reason: why, PlannedAt: from, Until: to, Count: n, To: string(kind)})
 }
 
-// cursorsOf joins the cursors that came with an entry with those in memory, which are newer.
+// cursorsOf joins the cursors that came with an entry with those in memory and those of this step, which are
+// newer: several entries of one page may be about one job.
 func (e *Engine) cursorsOf(u job.UID, entry Entry) map[string]job.Cursor {
 	all := map[string]job.Cursor{}
 	for _, c := range entry.Cursors {
@@ -74,6 +98,16 @@ func (e *Engine) cursorsOf(u job.UID, entry Entry) map[string]job.Cursor {
 	for k, d := range e.due.entries {
 		if k.job == u {
 			all[k.schedule] = d.cursor
+		}
+	}
+	for k, c := range e.step.cursors {
+		if k.job == u {
+			all[k.schedule] = c
+		}
+	}
+	for k := range e.step.dropped {
+		if k.job == u {
+			delete(all, k.schedule)
 		}
 	}
 	return all

@@ -37,10 +37,7 @@ type dueEntry struct {
 type dueHeap []*dueEntry
 
 func (h dueHeap) Len() int { return len(h) }
-func (h dueHeap) Less(i, j int) bool {
-	a, b := h[i].cursor, h[j].cursor
-	return cmp.Or(cmp.Compare(a.Next, b.Next), cmp.Compare(a.Job.String(), b.Job.String()), cmp.Compare(a.Schedule, b.Schedule)) < 0
-}
+func (h dueHeap) Less(i, j int) bool { return compareDue(h[i], h[j]) < 0 }
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = i, j
@@ -56,6 +53,11 @@ func (h *dueHeap) Pop() any {
 	(*h)[last] = nil
 	*h = (*h)[:last]
 	return d
+}
+
+func compareDue(x, y *dueEntry) int {
+	a, b := x.cursor, y.cursor
+	return cmp.Or(cmp.Compare(a.Next, b.Next), cmp.Compare(a.Job.String(), b.Job.String()), cmp.Compare(a.Schedule, b.Schedule))
 }
 
 func newDueBook() dueBook {
@@ -178,13 +180,17 @@ func (e *Engine) unfollowJob(u job.UID) {
 // one step: two schedules of a job that are due together must meet here, for once their execution has
 // ended nothing in memory tells that it was made (R4).
 func (e *Engine) plan() {
-	if !e.settleMissed() {
+	if !e.settleMissed() || !e.settleEnded() {
 		return // bounded per step; NextWake is at once
 	}
 	var at job.Instant
+	held := false
 	for n := 0; len(e.due.heap) > 0 && e.due.heap[0].cursor.Next <= e.now.Wall; n++ {
 		d := e.due.heap[0]
 		wait, anew := e.incomplete(d)
+		if held && d.cursor.Next != at {
+			return // a pause lies behind at; what it held is settled first, in a step of its own
+		}
 		if wait || n >= e.cfg.CatchUpMax && d.cursor.Next != at {
 			return
 		}
@@ -194,18 +200,14 @@ func (e *Engine) plan() {
 			continue
 		}
 		at = d.cursor.Next
-		if !e.settleHeld(d.def, d.sched, &d.cursor, at) {
-			e.writeCursor(d.cursor)
-			return
-		}
 		if d.def.Pause.Covers(at) {
 			d.hold()
-			e.moved(d)
-			continue
+		} else {
+			d.cursor.Revision = d.def.Revision
+			e.fire(d, at)
+			e.advance(d, at)
 		}
-		d.cursor.Revision = d.def.Revision
-		e.fire(d, at)
-		e.advance(d, at)
+		held = held || d.cursor.Held != 0
 		e.moved(d)
 	}
 }
