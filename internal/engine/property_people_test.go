@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -61,6 +62,9 @@ func (d *driver) people() {
 	if d.chance(0.5) {
 		d.edit(d.jobs[4], d.chance(30))
 	}
+	if d.chance(0.5) {
+		d.pause(d.jobs[4].UID)
+	}
 	if d.chance(0.2) {
 		d.skew += d.between(-10*time.Second, 10*time.Second)
 	}
@@ -77,6 +81,23 @@ func (d *driver) edit(old *job.Definition, disabled bool) {
 		def.Spec.Schedules = []job.Schedule{{ID: "x", Spec: schedule.Spec{Every: 3 * time.Second}}, {ID: "y", Spec: schedule.Spec{Cron: "*/6 * * * * *"}}}
 	}
 	d.put(&def)
+}
+
+// pause pauses a job, with or without an end, or resumes it.
+func (d *driver) pause(u job.UID) {
+	all := slices.Clone(d.db.revisions[u])
+	def := *all[len(all)-1]
+	switch d.r.IntN(3) {
+	case 0:
+		def.Pause = &job.Pause{At: d.wall(), Until: d.wall().Add(d.between(0, 20*time.Second))}
+	case 1:
+		def.Pause = &job.Pause{At: d.wall()}
+	default:
+		def.Pause = nil
+	}
+	all[len(all)-1] = &def
+	d.db.revisions[u] = all
+	d.db.post(engine.Entry{Kind: engine.EntryJobChanged, Job: u})
 }
 
 // heal ends all faults: no more requests, schedules off, every worker lives and ends what it runs.
