@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/taktsched/takt"
@@ -87,10 +85,7 @@ func bare(j *takt.Job) takt.Job {
 
 func printDocuments(w io.Writer, jobs []takt.Job) error {
 	for i := range jobs {
-		text, err := json.Marshal(&jobs[i])
-		if err == nil {
-			text, err = yaml.JSONToYAML(text)
-		}
+		text, err := yamlOf(&jobs[i])
 		if err != nil {
 			return fmt.Errorf("write job %s: %w", jobs[i].Metadata.Name, err)
 		}
