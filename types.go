@@ -241,6 +241,7 @@ type PoolList struct {
 // Decision is the fate of planned instants that became no execution.
 type Decision struct {
 	Job        string    `json:"job"`
+	Schedule   string    `json:"schedule,omitempty" doc:"Name of the schedule; main is spec.schedule."`
 	Kind       string    `json:"kind" enum:"skipped,missed,blocked"`
 	Reason     string    `json:"reason"`
 	ReasonText string    `json:"reasonText,omitempty"`

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -180,23 +179,35 @@ func filesOf(arg string, recursive bool) ([]string, error) {
 	if !info.IsDir() {
 		return []string{arg}, nil
 	}
-	var files []string
-	err = filepath.WalkDir(arg, func(path string, e fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case e.IsDir() && path != arg && !recursive:
-			return fs.SkipDir
-		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
-			files = append(files, path)
-		}
-		return nil
-	})
+	files, err := filesBelow(arg, recursive)
 	if err != nil {
 		return nil, usage(err.Error())
 	}
 	if len(files) == 0 {
 		return nil, usage(fmt.Sprintf("%s holds no .yaml, .yml or .json file", arg))
+	}
+	return files, nil
+}
+
+// filesBelow lists the job files of a directory by name, each directory's files where its name stands.
+func filesBelow(dir string, recursive bool) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case e.IsDir() && recursive:
+			below, err := filesBelow(path, true)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, below...)
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())):
+			files = append(files, path)
+		}
 	}
 	return files, nil
 }

@@ -42,7 +42,7 @@ func fromFailure(f *job.Failure) *takt.Failure {
 }
 
 func fromDecision(d *job.Decision) takt.Decision {
-	return takt.Decision{Job: d.Name, Kind: string(d.Kind), Reason: string(d.Reason), ReasonText: d.Reason.Text(),
+	return takt.Decision{Job: d.Name, Schedule: d.Schedule, Kind: string(d.Kind), Reason: string(d.Reason), ReasonText: d.Reason.Text(),
 		From: d.From.Time(), To: d.To.Time(), Count: d.Count, At: d.At.Time()}
 }
 

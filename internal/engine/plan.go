@@ -36,7 +36,7 @@ type dueEntry struct {
 
 type dueHeap []*dueEntry
 
-func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Len() int           { return len(h) }
 func (h dueHeap) Less(i, j int) bool { return compareDue(h[i], h[j]) < 0 }
 func (h dueHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

@@ -184,7 +184,9 @@ var jobCases = []examCase{
 		}
 		read := func() string {
 			return all(tb, func(p store.Page) ([]store.Revision, string, error) { return s.Revisions(ctx, "ns", "j", p) },
-				func(v store.Revision) string { return fmt.Sprintf("%d %s", v.Definition.Revision, v.Definition.Spec.Handler) })
+				func(v store.Revision) string {
+					return fmt.Sprintf("%d %s", v.Definition.Revision, v.Definition.Spec.Handler)
+				})
 		}
 		equal(tb, "newest first", read(), "5 4 4 3 3 2 2 1 1 0 ")
 		_, err := s.DeleteJob(ctx, store.DeleteJob{Namespace: "ns", Name: "j", Deletion: job.Deletion{At: noon + 1}})
