@@ -11,10 +11,11 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// MaxSet is how many jobs one set may hold; MaxBy bounds the name of who changes something, in bytes.
+// Limits of what people may say about changes.
 const (
-	MaxSet = 1000
-	MaxBy  = 256
+	MaxSet    = 1000 // jobs of one set
+	MaxBy     = 256  // characters of who changes something
+	MaxReason = 1024 // characters of why
 )
 
 // ApplyRequest creates and changes a set of jobs, all of it or nothing.
@@ -249,9 +250,9 @@ func checkChange(ch job.Change) error {
 	for _, x := range []struct {
 		field, text string
 		most        int
-	}{{"author", ch.By, MaxBy}, {"reason", ch.Reason, MaxNote}} {
-		if len(x.text) > x.most || !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
-			return job.Errorf(job.KindInvalid, "bad_text", "it is longer than %d bytes, or holds NUL or bytes that are not UTF-8", x.most).
+	}{{"author", ch.By, MaxBy}, {"reason", ch.Reason, MaxReason}} {
+		if utf8.RuneCountInString(x.text) > x.most || !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
+			return job.Errorf(job.KindInvalid, "bad_text", "it is longer than %d characters, or holds NUL or bytes that are not UTF-8", x.most).
 				WithField(x.field).WithHint("keep it to a sentence")
 		}
 	}

@@ -208,7 +208,7 @@ func TestPauseRefuses(t *testing.T) {
 		field string
 	}{
 		{control.PauseRequest{Until: job.InstantOf(wall)}, "until"},
-		{control.PauseRequest{Change: job.Change{Reason: strings.Repeat("x", control.MaxNote+1)}}, "reason"},
+		{control.PauseRequest{Change: job.Change{Reason: strings.Repeat("x", control.MaxReason+1)}}, "reason"},
 		{control.PauseRequest{Change: job.Change{By: "\xff"}}, "author"},
 	} {
 		x.r.Namespace, x.r.Name = "default", "nightly"

@@ -21,7 +21,7 @@ const (
 	MaxDuration = schedule.MaxEvery // any length of time in a spec
 
 	MaxSchedules   = 32
-	MaxTitle       = 256 // bytes of title and owner
+	MaxTitle       = 256 // characters of title and owner
 	MaxDescription = 4 << 10
 )
 
@@ -77,8 +77,8 @@ func (s *Spec) validateTexts() error {
 		field, text string
 		most        int
 	}{{"spec.title", s.Title, MaxTitle}, {"spec.owner", s.Owner, MaxTitle}, {"spec.description", s.Description, MaxDescription}} {
-		if len(x.text) > x.most {
-			return invalid("too_long", x.field, "it has %d bytes, at most %d are taken", len(x.text), x.most)
+		if n := utf8.RuneCountInString(x.text); n > x.most {
+			return invalid("too_long", x.field, "it has %d characters, at most %d are taken", n, x.most)
 		}
 		if !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
 			return invalid("bad_text", x.field, "it holds NUL or bytes that are not UTF-8")

@@ -35,6 +35,16 @@ func TestValidate(t *testing.T) {
 		{"pool end", func(s *job.Spec) { s.Pool = "billing-" }, "spec.pool", job.KindInvalid},
 		{"pool length", func(s *job.Spec) { s.Pool = strings.Repeat("a", 64) }, "spec.pool", job.KindInvalid},
 		{"pool line", func(s *job.Spec) { s.Pool = "billing\n" }, "spec.pool", job.KindInvalid},
+		{"long texts", func(s *job.Spec) {
+			s.Title, s.Owner, s.Description = strings.Repeat("账", 256), strings.Repeat("单", 256), strings.Repeat("月", 4096)
+		}, "", ""},
+		{"title", func(s *job.Spec) { s.Title = strings.Repeat("账", 257) }, "spec.title", job.KindInvalid},
+		{"owner", func(s *job.Spec) { s.Owner = "a\x00" }, "spec.owner", job.KindInvalid},
+		{"description", func(s *job.Spec) { s.Description = "\xff" }, "spec.description", job.KindInvalid},
+		{"second schedule", func(s *job.Spec) {
+			s.Schedules = append(s.Schedules, job.Schedule{ID: "b", Spec: schedule.Spec{Cron: "61 * * * *"}})
+		}, "spec.schedules[0].cron", job.KindInvalid},
+		{"many schedules", func(s *job.Spec) { s.Schedules = make([]job.Schedule, job.MaxSchedules+1) }, "spec.schedules", job.KindInvalid},
 		{"no handler", func(s *job.Spec) { s.Handler = "" }, "spec.handler", job.KindInvalid},
 		{"handler", func(s *job.Spec) { s.Handler = "a b" }, "spec.handler", job.KindInvalid},
 		{"handler length", func(s *job.Spec) { s.Handler = strings.Repeat("a", 129) }, "spec.handler", job.KindInvalid},
