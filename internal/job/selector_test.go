@@ -8,8 +8,9 @@ import (
 
 func TestSelector(t *testing.T) {
 	labels := map[string]string{"team": "pay", "tier": "1", "empty": ""}
+	const spaced = " team = pay , tier=1"
 	for text, want := range map[string]bool{
-		"": true, "team=pay": true, "team==pay": true, " team = pay , tier=1": true, "team": true, "empty": true, "empty=": true,
+		"": true, "team=pay": true, "team==pay": true, spaced: true, "team": true, "empty": true, "empty=": true,
 		"team!=ops": true, "none!=x": true, "team=pay,tier=2": false, "team!=pay": false, "none": false, "none=": false, "team=": false,
 	} {
 		s, err := job.ParseSelector(text)
