@@ -11,6 +11,7 @@ import (
 var Mutants = map[string]func(*Store){
 	"no fence check":          func(s *Store) { s.skip.fence = true },
 	"no state guard":          func(s *Store) { s.skip.stateGuard = true },
+	"half a set is written":   func(s *Store) { s.skip.wholeSet = true },
 	"inbox entry not deleted": func(s *Store) { s.skip.consume = true },
 }
 

@@ -57,6 +57,9 @@ func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.Appli
 			out = append(out, done)
 		}
 		if len(refused.Items) > 0 {
+			if s.skip.wholeSet {
+				return nil
+			}
 			return undo
 		}
 		if a.Prune != nil {
@@ -72,7 +75,7 @@ func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.Appli
 		return nil
 	})
 	switch {
-	case len(refused.Items) > 0 && errors.Is(err, undo):
+	case len(refused.Items) > 0 && (err == nil || errors.Is(err, undo)):
 		return nil, &refused
 	case a.DryRun && errors.Is(err, undo):
 		for i := range out {
