@@ -298,7 +298,7 @@ func TestC53AgentSlotStaysBusy(t *testing.T) {
         rm alive
         echo '{"result": "late"}' >&3
     grace: 1m
-`, dir))
+`, dir), func(c *agent.Config) { c.Worker.Slots = 1 })
 	_, s := r.run("C", takt.JobSpec{Timeout: &takt.TimeoutSpec{Attempt: takt.Duration(time.Second), Grace: takt.Duration(time.Minute)},
 		Retry: &takt.RetrySpec{MaxAttempts: 2, Backoff: &takt.BackoffSpec{Initial: takt.Duration(time.Millisecond)}}}, nil)
 	if s.State != "succeeded" || s.Attempt != 2 || s.Result != nil || r.out.of("stdout") != "second\n" {

@@ -165,7 +165,6 @@ type rig struct {
 	out   output
 	log   syncBuffer
 	stop  func()
-	cfg   func(*agent.Config)
 }
 
 const head = "apiVersion: takt/v1\nkind: Handlers\nhandlers:\n"
@@ -179,7 +178,7 @@ func start(t *testing.T, handlers string, tune ...func(*agent.Config)) *rig {
 		t.Fatal(err)
 	}
 	cfg := agent.Config{Handlers: h, State: r.state, Guard: []string{os.Args[0], "agent-guard"}, Output: r.out.stream,
-		Worker: takt.WorkerConfig{Server: server, Pool: r.pool, Logger: slog.New(slog.NewTextHandler(&r.log, nil))}}
+		Worker: takt.WorkerConfig{Server: server, Pool: r.pool, Slots: 8, Logger: slog.New(slog.NewTextHandler(&r.log, nil))}}
 	for _, f := range tune {
 		f(&cfg)
 	}
