@@ -37,6 +37,8 @@ func TestScripts(t *testing.T) {
 			"exits":       exits,
 			"startserver": startServer,
 			"stopserver":  stopServer,
+			"startagent":  startAgent,
+			"stopagent":   stopAgent,
 			"signal":      sendSignal,
 			"tree":        tree,
 		},

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var agents sync.Map // *testscript.TestScript → *background
+
+// startagent agent FLAGS… starts an agent and waits until it has a session.
+func startAgent(ts *testscript.TestScript, _ bool, args []string) {
+	b := launch(ts, "takt", args...)
+	ts.Defer(func() {
+		if _, running := agents.LoadAndDelete(ts); running {
+			_ = b.cmd.Process.Kill()
+			_ = b.cmd.Wait()
+		}
+	})
+	agents.Store(ts, b)
+	b.await(ts, `msg="session opened"`)
+}
+
+// stopagent CODE sends SIGTERM; the agent must end with the exit code.
+func stopAgent(ts *testscript.TestScript, _ bool, args []string) {
+	v, ok := agents.LoadAndDelete(ts)
+	if !ok || len(args) != 1 {
+		ts.Fatalf("usage: stopagent CODE, after startagent")
+	}
+	b := v.(*background)
+	ts.Check(terminate(b.cmd.Process))
+	checkExit(ts, args[0], b.end(ts))
+}
