@@ -100,16 +100,22 @@ func read(file string, data []byte, body ast.Node) (Doc, Errors) {
 }
 
 // check applies the rules that takt.Job's tags declare: the ones the server applies to the same text.
-func (d *Doc) check(text []byte) Errors { return d.checkAs(text, reflect.TypeFor[takt.Job](), "Job") }
+func (d *Doc) check(text []byte) Errors {
+	registry, root := jobSchema()
+	return d.judge(text, registry, resolve(registry, root))
+}
 
 // checkAs applies the rules that the tags of a type declare.
 func (d *Doc) checkAs(text []byte, typ reflect.Type, name string) Errors {
+	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	return d.judge(text, registry, registry.Schema(typ, false, name))
+}
+
+func (d *Doc) judge(text []byte, registry huma.Registry, schema *huma.Schema) Errors {
 	var value any
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&value); err != nil {
 		return Errors{d.At("", err.Error(), "")}
 	}
-	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
-	schema := registry.Schema(typ, false, name)
 	var res huma.ValidateResult
 	huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, value, &res)
 	var faults Errors

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -26,10 +27,15 @@ type Field struct {
 	Fields   []Field `json:"fields,omitempty"` // of a mapping, by name; theirs are left out
 }
 
+// jobSchema is what the API's schema says of a job; building it takes longer than using it.
+var jobSchema = sync.OnceValues(func() (huma.Registry, *huma.Schema) {
+	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	return registry, registry.Schema(reflect.TypeFor[takt.Job](), true, "Job")
+})
+
 // Schema is the JSON Schema of job documents, for editors.
 func Schema() ([]byte, error) {
-	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
-	root := registry.Schema(reflect.TypeFor[takt.Job](), true, "Job")
+	registry, root := jobSchema()
 	text, err := json.MarshalIndent(map[string]any{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Takt job", "$ref": root.Ref, "$defs": registry.Map(),
 	}, "", "  ")
@@ -41,8 +47,7 @@ func Schema() ([]byte, error) {
 
 // Explain tells about one field, by a path such as job.spec.retry. The error names what is known there.
 func Explain(path string) (Field, error) {
-	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
-	root := registry.Schema(reflect.TypeFor[takt.Job](), true, "Job")
+	registry, root := jobSchema()
 	names := strings.Split(path, ".")
 	if names[0] != "job" {
 		return Field{}, fmt.Errorf("%.80q: a path begins with job", path)
