@@ -29,7 +29,7 @@ const (
 const exitCodesText = `Exit codes of every command:
 
   0    ok
-  1    the result is negative: the execution did not succeed, the demo's audit does not hold
+  1    the result is negative: the execution did not succeed, diff found a difference, the demo's audit does not hold
   2    wrong usage, or an invalid file or request
   3    the object is not there
   4    no token, a wrong one, or one that does not allow this
