@@ -20,6 +20,7 @@ type ClientConfig struct {
 	Namespace  string       // default "default"
 	Token      string       // sent as a bearer token; empty: none
 	HTTPClient *http.Client // default: a client of its own with the usual transport
+	CAFile     string       // PEM file of the certificates that vouch for https servers; empty: the system's
 
 	// RetryFor bounds how long a call that may be repeated is repeated while servers are unavailable.
 	// Default 15 s, which is longer than a server takes to be replaced; negative: never repeat.
@@ -51,7 +52,16 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	c := &Client{x: x, http: cfg.HTTPClient, namespace: firstOf(cfg.Namespace, "default"),
 		retryFor: cfg.RetryFor, jitter: cfg.Jitter}
-	if c.http == nil {
+	switch {
+	case c.http != nil && cfg.CAFile != "":
+		return nil, errTwoTransports
+	case cfg.CAFile != "":
+		t, err := newTransport(cfg.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		c.http = &http.Client{Transport: t}
+	case c.http == nil:
 		c.http = &http.Client{}
 	}
 	if c.retryFor == 0 {

@@ -28,6 +28,7 @@ type WorkerConfig struct {
 	Name      string            // shown to people; need not be unique. Default: host name and process id
 	Slots     int               // handlers that run at once; default 1
 	Token     string            // sent as a bearer token; empty: none
+	CAFile    string            // PEM file of the certificates that vouch for https servers; empty: the system's
 	Labels    map[string]string // shown to people
 	Build     string            // version of the program; shown to people
 
@@ -53,16 +54,17 @@ type WorkerConfig struct {
 // Worker takes shards of a pool from the servers and runs handlers. Make it with [NewWorker], name the
 // handlers with [Worker.Handle], then call [Worker.Run] once.
 type Worker struct {
-	cfg      WorkerConfig
-	x        *exchange
-	calls    *http.Client
-	beats    *http.Client // a connection of its own, so that a large report never delays a beat
-	log      *slog.Logger
-	handlers map[string]Handler // written before Run only
-	misuse   error              // of Handle; Run returns it
-	now      func() time.Duration
-	switches switches
-	spool    *spool // log lines on their way; with a lock of its own
+	cfg       WorkerConfig
+	x         *exchange
+	transport *http.Transport // of the worker's own clients, which get a copy each
+	calls     *http.Client
+	beats     *http.Client // a connection of its own, so that a large report never delays a beat
+	log       *slog.Logger
+	handlers  map[string]Handler // written before Run only
+	misuse    error              // of Handle; Run returns it
+	now       func() time.Duration
+	switches  switches
+	spool     *spool // log lines on their way; with a lock of its own
 
 	mu       sync.Mutex // guards all below and every session and attempt; never held while waiting
 	ran      bool
@@ -90,6 +92,12 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 		return nil, errors.New("takt: no pool: set Pool")
 	case cfg.Slots < 0:
 		return nil, fmt.Errorf("takt: %d slots: at least one is needed", cfg.Slots)
+	case cfg.HTTPClient != nil && cfg.CAFile != "":
+		return nil, errTwoTransports
+	}
+	transport, err := newTransport(cfg.CAFile)
+	if err != nil {
+		return nil, err
 	}
 	cfg.Slots = max(cfg.Slots, 1)
 	if cfg.LogSpool <= 0 {
@@ -116,7 +124,7 @@ func NewWorker(cfg WorkerConfig) (*Worker, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = randomJitter
 	}
-	w := &Worker{cfg: cfg, x: x, calls: cfg.HTTPClient, beats: cfg.HTTPClient,
+	w := &Worker{cfg: cfg, x: x, transport: transport, calls: cfg.HTTPClient, beats: cfg.HTTPClient,
 		log:      cfg.Logger.With("worker", cfg.Name, "pool", cfg.Pool),
 		handlers: map[string]Handler{}, running: map[*attempt]struct{}{}, spool: newSpool(cfg.LogSpool, cfg.LogSpoolTotal)}
 	return w, nil
@@ -200,10 +208,7 @@ func (w *Worker) ownClients() (closeThem func()) {
 	if w.calls != nil {
 		return func() {}
 	}
-	calls, beats := &http.Transport{}, &http.Transport{}
-	if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		calls, beats = t.Clone(), t.Clone()
-	}
+	calls, beats := w.transport.Clone(), w.transport.Clone()
 	calls.MaxIdleConnsPerHost = 4
 	w.calls, w.beats = &http.Client{Transport: calls}, &http.Client{Transport: beats}
 	return func() {

@@ -32,7 +32,7 @@ finds in its environment, and what its exit code means.`,
 		Example: `  takt agent --pool ops --handlers handlers.yaml --slots 4`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			worker.Server, worker.Namespace, worker.Build = g.server, g.namespace, buildVersion()
+			worker.Server, worker.Namespace, worker.CAFile, worker.Build = g.server, g.namespace, g.caFile, buildVersion()
 			return runAgent(cmd, g, worker, handlers, state)
 		},
 	}

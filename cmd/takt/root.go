@@ -18,6 +18,7 @@ type global struct {
 	server    string
 	namespace string
 	tokenFile string
+	caFile    string
 }
 
 func newRootCommand() *cobra.Command {
@@ -35,7 +36,8 @@ func newRootCommand() *cobra.Command {
 	f.StringVar(&g.server, "server", "http://127.0.0.1:7070", "address of a server")
 	f.StringVarP(&g.namespace, "namespace", "n", "default", "namespace to work in")
 	f.StringVar(&g.tokenFile, "token-file", "", "file with the token; people may also set TAKT_TOKEN")
-	alsoEnv(f, "server", "namespace", "token-file")
+	f.StringVar(&g.caFile, "ca-file", "", "PEM file of the certificates that vouch for an https server (default: the system's)")
+	alsoEnv(f, "server", "namespace", "token-file", "ca-file")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(err.Error()) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
@@ -83,9 +85,12 @@ func (g *global) client(namespace string) (*takt.Client, error) {
 	if namespace == "" {
 		namespace = g.namespace
 	}
-	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: namespace, Token: token,
+	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: namespace, Token: token, CAFile: g.caFile,
 		RetryFor: 3 * time.Second})
 	if err != nil {
+		if g.caFile != "" && strings.Contains(err.Error(), "CA file") {
+			return nil, usage("--ca-file: " + strings.TrimPrefix(err.Error(), "takt: CA file "))
+		}
 		return nil, usage("--server: " + strings.TrimPrefix(err.Error(), "takt: "))
 	}
 	return c, nil

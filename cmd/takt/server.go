@@ -17,8 +17,12 @@ func newServerCommand(g *global) *cobra.Command {
 		Use:   "server --data DIR",
 		Short: "Run a server on a data directory",
 		Long: `Run a server on a data directory until Ctrl-C or SIGTERM, which end it gracefully; a second one ends it at
-once. --token-file names the file with the token that every call must show; without it only this machine is
-served. A directory that another server uses is refused with exit code 5.`,
+once. --token-file names the file with the token that every call must show; with --worker-token-file workers have one
+of their own, and each is refused where the other belongs. Without a token only this machine is served. A directory
+that another server uses is refused with exit code 5.`,
+		Example: `  takt server --data ./takt-data
+  takt server --data /var/lib/takt --listen 0.0.0.0:7070 --token-file people --worker-token-file workers \
+    --tls-cert takt.crt --tls-key takt.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -43,5 +47,10 @@ served. A directory that another server uses is refused with exit code 5.`,
 	f.DurationVar(&lease.Margin, "margin", 0, "workers stop this much before a lease ends (default a tenth of the lease)")
 	f.DurationVar(&lease.OwnerTTL, "owner-ttl", 0, "length of a server's lease of a partition (default 5s, at most a third of the worker's)")
 	alsoEnv(f, "data", "listen", "lease-ttl", "beat", "margin", "owner-ttl")
+	f.StringVar(&cfg.WorkerTokenFile, "worker-token-file", "", "file with the workers' token; --token-file is then people's alone")
+	f.StringVar(&cfg.TLSCert, "tls-cert", "", "PEM file of the certificate: the server speaks HTTPS (TLS 1.2 or newer) only")
+	f.StringVar(&cfg.TLSKey, "tls-key", "", "PEM file of its key")
+	f.IntVar(&cfg.Connections, "max-connections", 0, "connections open at once; what comes beyond is closed (default 10000)")
+	alsoEnv(f, "worker-token-file", "tls-cert", "tls-key", "max-connections")
 	return cmd
 }

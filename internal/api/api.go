@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
 	"net/http"
@@ -42,6 +41,9 @@ type Config struct {
 	Store   Pinger
 	Version string // of the server
 	Token   string // bearer token of all calls but health; "": none is asked for
+	// WorkerToken is the bearer token of workers' calls, when it is another one: then Token is people's alone.
+	// "": Token is for both. Without a Token it has no effect.
+	WorkerToken string
 	// LoopbackOnly refuses Host headers that are not loopback names or in Hosts. Set it when there is
 	// no token.
 	LoopbackOnly bool
@@ -57,8 +59,7 @@ type server struct {
 	owners       partition.Owners
 	store        Pinger
 	version      string
-	hasToken     bool
-	token        [sha256.Size]byte
+	tokens       tokens
 	loopbackOnly bool
 	hosts        []string
 	logger       *slog.Logger
@@ -106,8 +107,8 @@ func build(c Config) *server {
 	if c.Stopping == nil {
 		c.Stopping = func() bool { return false }
 	}
-	s := &server{control: c.Control, owners: c.Owners, store: c.Store, version: c.Version, hasToken: c.Token != "",
-		token: sha256.Sum256([]byte(c.Token)), loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
+	s := &server{control: c.Control, owners: c.Owners, store: c.Store, version: c.Version, tokens: newTokens(c.Token, c.WorkerToken),
+		loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
 		stopping: c.Stopping, limits: c.Limits.withDefaults(), started: c.Now(), mux: http.NewServeMux()}
 	config := huma.DefaultConfig("Takt", c.Version)
 	config.CreateHooks = nil                     // no $schema in bodies

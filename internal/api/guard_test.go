@@ -41,6 +41,30 @@ func TestToken(t *testing.T) {
 	isProblem(t, w, 400, "bad_header")
 }
 
+// With two tokens each is refused where the other belongs; both may read what is no secret to either.
+func TestTokensApart(t *testing.T) {
+	r := newRig(t, func(c *api.Config) { c.Token, c.WorkerToken = "pe0ple", "w0rkers" })
+	for _, c := range []struct {
+		path, token string
+		status      int
+		code        string // "": no problem of the guard
+	}{
+		{jobs, "pe0ple", 200, ""}, {"/api/v1/stats", "pe0ple", 200, ""}, {"/api/v1/openapi.json", "pe0ple", 200, ""}, {"/api/v1/openapi.json", "w0rkers", 200, ""},
+		{jobs, "w0rkers", 403, "token_of_workers"}, {"/api/v1/stats", "w0rkers", 403, "token_of_workers"}, {"/nowhere", "w0rkers", 403, "token_of_workers"},
+		{work + "poll", "pe0ple", 403, "token_of_people"}, {work + "nothing", "pe0ple", 403, "token_of_people"}, {work + "poll", "w0rkers", 405, "method_not_allowed"},
+		{jobs, "pe0pl", 401, "token_wrong"}, {work + "poll", "w0rkerss", 401, "token_wrong"}, {"/api/v1/worker", "w0rkers", 403, "token_of_workers"},
+	} {
+		w := r.do(with(get(c.path), "Authorization", "Bearer "+c.token))
+		if c.code == "" {
+			if w.Code != c.status {
+				t.Errorf("%s with %s: %d", c.path, c.token, w.Code)
+			}
+			continue
+		}
+		isProblem(t, w, c.status, c.code)
+	}
+}
+
 func TestHostWithoutToken(t *testing.T) {
 	r := newRig(t, func(c *api.Config) { c.Hosts = []string{"takt.lan:7070", "box"} })
 	for host, allowed := range map[string]bool{

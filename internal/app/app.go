@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type App struct {
 	node     *partition.Node
 	handler  http.Handler
 	listener net.Listener
+	tls      *tls.Config // nil: plain HTTP
 	stopping atomic.Bool
 	closed   sync.Once
 }
@@ -63,8 +65,11 @@ func New(ctx context.Context, cfg Config) (*App, error) {
 // assemble builds one part after the other; what was built is closed by Close.
 func (a *App) assemble(ctx context.Context) error {
 	cfg := &a.cfg
-	token, err := readToken(cfg.TokenFile)
+	token, workerToken, err := cfg.readTokens()
 	if err != nil {
+		return err
+	}
+	if a.tls, err = cfg.tlsConfig(); err != nil {
 		return err
 	}
 	if cfg.DataDir != "" {
@@ -90,7 +95,7 @@ func (a *App) assemble(ctx context.Context) error {
 	}
 	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, LogLimit: cfg.LogLimit, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
 	a.handler = api.New(api.Config{
-		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token,
+		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
 		Stopping: a.stopping.Load,
 		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
@@ -155,9 +160,12 @@ func (a *App) Run(ctx context.Context) error {
 	var nodeErr, serveErr error
 	nodeDone := make(chan struct{})
 	wg.Go(func() { defer cancel(); defer close(nodeDone); nodeErr = a.node.Run(ctx) })
-	wg.Go(func() { defer cancel(); serveErr = srv.Serve(a.listener) })
+	wg.Go(func() { defer cancel(); serveErr = srv.Serve(a.entrance()) })
 	wg.Go(func() { a.sweep(ctx) })
-	a.cfg.Logger.Info("serving", "address", a.Addr(), "data", a.cfg.DataDir)
+	a.cfg.Logger.Info("serving", "address", a.Addr(), "data", a.cfg.DataDir, "tls", a.tls != nil)
+	if host, _, err := net.SplitHostPort(a.Addr()); err == nil && a.tls == nil && a.cfg.Listener == nil && !loopback(host) {
+		a.cfg.Logger.Warn("tokens and data travel readable for the network; --tls-cert and --tls-key encrypt them")
+	}
 	<-ctx.Done()
 	a.stopping.Store(true)
 	<-nodeDone // hanging polls have ended, partitions are free
@@ -174,6 +182,15 @@ func (a *App) Run(ctx context.Context) error {
 		serveErr = nil
 	}
 	return errors.Join(nodeErr, serveErr, a.Close())
+}
+
+// entrance is the listener with its limit, and TLS when that was asked for.
+func (a *App) entrance() net.Listener {
+	var l net.Listener = &crowd{Listener: a.listener, most: a.cfg.Connections, logger: a.cfg.Logger, now: a.cfg.Wall}
+	if a.tls != nil {
+		l = tls.NewListener(l, a.tls)
+	}
+	return l
 }
 
 // Close frees what New took. Run calls it; calling it again does nothing.

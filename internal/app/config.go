@@ -1,13 +1,11 @@
 package app
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -18,16 +16,18 @@ import (
 // DefaultListen is the address of a server that was told none.
 const DefaultListen = "127.0.0.1:7070"
 
-// maxToken bounds a token file, in bytes.
-const maxToken = 4 << 10
-
 // Config is what a node is assembled from. Only DataDir (or Store) is required.
 type Config struct {
-	DataDir   string   // holds LOCK and takt.db; made with mode 0700 when missing
-	Listen    string   // host:port; "": DefaultListen. Beyond loopback a token file is required
-	TokenFile string   // its content is the bearer token of every call; "": none is asked for
-	Hosts     []string // further values of the Host header that are answered without a token
-	Version   string   // shown to clients
+	DataDir   string // holds LOCK and takt.db; made with mode 0700 when missing
+	Listen    string // host:port; "": DefaultListen. Beyond loopback a token file is required
+	TokenFile string // its content is the bearer token of every call; "": none is asked for
+	// WorkerTokenFile holds a token of its own for workers' calls; then TokenFile is people's alone, and required.
+	WorkerTokenFile string
+	// TLSCert and TLSKey are PEM files; both or neither. TLS 1.2 is the least.
+	TLSCert, TLSKey string
+	Connections     int      // open at once, at most; what comes beyond is closed. 0: 10,000
+	Hosts           []string // further values of the Host header that are answered without a token
+	Version         string   // shown to clients
 
 	LogLimit int64 // bytes of one attempt's log; 0: 10 MiB
 
@@ -61,8 +61,11 @@ func (c Config) Validate() error {
 		}
 		if c.TokenFile == "" && !loopback(host) {
 			return job.Errorf(job.KindInvalid, "token_required", "%s can be reached from other machines, and no token is asked for", c.Listen).
-				WithField("listen").WithHint("give --token-file FILE, or listen on 127.0.0.1")
+				WithField("listen").WithHint("give --token-file FILE for people and --worker-token-file FILE for workers (--token-file alone is for both), or listen on 127.0.0.1")
 		}
+	}
+	if err := c.checkGuards(); err != nil {
+		return err
 	}
 	return c.Lease.Check(c.sole())
 }
@@ -80,6 +83,9 @@ func (c Config) filled() Config {
 	if c.Server == "" {
 		c.Server, _ = os.Hostname() // only a name: an empty one places the server as well
 	}
+	if c.Connections == 0 {
+		c.Connections = maxConnections
+	}
 	c.Lease = c.Lease.Filled()
 	return c
 }
@@ -95,32 +101,4 @@ func loopback(host string) bool {
 	}
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// readToken reads a token file: one line, spaces around it cut off.
-func readToken(path string) (string, error) {
-	if path == "" {
-		return "", nil
-	}
-	bad := func(format string, args ...any) *job.Error {
-		return job.Errorf(job.KindInvalid, "bad_token_file", format, args...).WithField("tokenFile")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", bad("the token file cannot be read").WithCause(err)
-	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", bad("the token file cannot be read").WithCause(err)
-	}
-	token := strings.TrimSpace(string(raw))
-	switch {
-	case len(raw) > maxToken:
-		return "", bad("%s is larger than %d bytes: is it a token file?", path, maxToken)
-	case token == "":
-		return "", bad("%s is empty", path).WithHint("write a long random text into it, such as the output of `openssl rand -hex 32`")
-	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", bad("the token in %s has spaces or characters that a header cannot carry", path)
-	}
-	return token, nil
 }
