@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 
@@ -56,18 +57,9 @@ func runAgent(cmd *cobra.Command, g *global, worker takt.WorkerConfig, handlers,
 	case worker.Slots < 1:
 		return usage("--slots must be at least 1")
 	}
-	h, err := agent.Load(handlers)
-	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
-		for _, f := range faults {
-			fmt.Fprintln(cmd.ErrOrStderr(), printable(f.Error()))
-			if f.Hint != "" {
-				fmt.Fprintln(cmd.ErrOrStderr(), "  do:  "+printable(f.Hint))
-			}
-		}
-		return &failure{code: exitUsage, what: fmt.Sprintf("%s is no valid handlers file: %d faults", handlers, len(faults)), todo: "docs/AGENT.md describes it"}
-	}
+	h, err := loadHandlers(cmd.ErrOrStderr(), handlers)
 	if err != nil {
-		return usage(fmt.Sprintf("--handlers: %v", err))
+		return err
 	}
 	if worker.Token, err = g.token(); err != nil {
 		return err
@@ -80,9 +72,28 @@ func runAgent(cmd *cobra.Command, g *global, worker takt.WorkerConfig, handlers,
 		return &failure{code: exitUsage, what: "the agent does not find its own program, which guards its commands", why: err.Error()}
 	}
 	worker.Logger = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	defer sayStopping(ctx, cmd.ErrOrStderr())()
 	err = agent.Run(ctx, agent.Config{Worker: worker, Handlers: h, State: state, Guard: []string{self, agentGuard}})
 	// Whatever ended ctx: an agent that was asked to stop and could not is a fault of its own.
 	return explain(context.WithoutCancel(ctx), "the agent ended", err)
+}
+
+// loadHandlers reads a handlers file; its faults go to errOut, each with its place.
+func loadHandlers(errOut io.Writer, file string) (*agent.Handlers, error) {
+	h, err := agent.Load(file)
+	if faults, ok := errors.AsType[jobfile.Errors](err); ok {
+		for _, f := range faults {
+			fmt.Fprintln(errOut, printable(f.Error()))
+			if f.Hint != "" {
+				fmt.Fprintln(errOut, "  do:  "+printable(f.Hint))
+			}
+		}
+		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s is no valid handlers file: %d faults", file, len(faults)), todo: "docs/AGENT.md describes it"}
+	}
+	if err != nil {
+		return nil, usage(fmt.Sprintf("--handlers: %v", err))
+	}
+	return h, nil
 }
 
 // token is the one of --token-file, else of TAKT_TOKEN; "" when there is none.

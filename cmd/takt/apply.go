@@ -128,8 +128,8 @@ func (a *apply) run(cmd *cobra.Command) error {
 	if err != nil {
 		return refusedSet(cmd, fmt.Sprintf("cannot apply %d job(s)", len(docs)), docs, err)
 	}
-	if a.format == "json" {
-		return printJSON(cmd.OutOrStdout(), appliedList(&out))
+	if isData(a.format) {
+		return printData(cmd.OutOrStdout(), a.format, appliedList(&out))
 	}
 	for i := range out.Items {
 		if err := printApplied(cmd.OutOrStdout(), &out.Items[i], a.dryRun); err != nil {

@@ -32,8 +32,8 @@ func newCancelCommand(g *global) *cobra.Command {
 }
 
 func printAsked(cmd *cobra.Command, format, what string, a takt.Asked) error {
-	if format == "json" {
-		return printJSON(cmd.OutOrStdout(), a)
+	if isData(format) {
+		return printData(cmd.OutOrStdout(), format, a)
 	}
 	if a.Effect == "pending" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "the %s is stored; its owner has not taken it in yet\n", what)

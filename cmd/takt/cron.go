@@ -50,8 +50,8 @@ Or one of @hourly @daily @weekly @monthly @yearly.`,
 			if err != nil {
 				return err
 			}
-			if format == "json" {
-				return printJSON(cmd.OutOrStdout(), map[string][]cronItem{"items": items})
+			if isData(format) {
+				return printData(cmd.OutOrStdout(), format, map[string][]cronItem{"items": items})
 			}
 			rows := make([][]string, 0, len(items))
 			for _, i := range items {

@@ -42,8 +42,8 @@ A job that gets the name later is another one.`,
 			if err != nil {
 				return explain(cmd.Context(), "cannot delete job "+args[0], err)
 			}
-			if format == "json" {
-				return printJSON(cmd.OutOrStdout(), d)
+			if isData(format) {
+				return printData(cmd.OutOrStdout(), format, d)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), deletedText(&d))
 			return err

@@ -130,8 +130,8 @@ func (d *demoFlags) prepare(cmd *cobra.Command) error {
 }
 
 func (d *demoFlags) print(cmd *cobra.Command, r *demo.Result) error {
-	if d.format == "json" {
-		return printJSON(cmd.OutOrStdout(), r)
+	if isData(d.format) {
+		return printData(cmd.OutOrStdout(), d.format, r)
 	}
 	rows := [][]string{}
 	for _, c := range []struct {

@@ -55,8 +55,8 @@ func printDiff(w io.Writer, r *takt.ApplyResult, format string) error {
 	for i := range r.Items {
 		differs = differs || r.Items[i].Action != "unchanged"
 	}
-	if format == "json" {
-		if err := printJSON(w, r); err != nil {
+	if isData(format) {
+		if err := printData(w, format, r); err != nil {
 			return err
 		}
 	} else {

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
 )
 
 // get holds the flags of the get commands.
@@ -17,6 +19,9 @@ type get struct {
 	job    string
 	pool   string
 	state  string
+	labels string
+	watch  bool
+	every  time.Duration
 }
 
 func newGetCommand(g *global) *cobra.Command {
@@ -31,6 +36,8 @@ func newGetCommand(g *global) *cobra.Command {
 			case 'l':
 				f.IntVar(&q.page.Limit, "limit", 0, "at most so many; 0: the server's default")
 				f.StringVar(&q.page.After, "after", "", "go on after this place, as the page before says")
+			case 'L':
+				f.StringVarP(&q.labels, "selector", "l", "", "only with these labels, such as app=billing,tier!=test")
 			case 'j':
 				f.StringVar(&q.job, "job", "", "only of this job")
 			case 'p':
@@ -39,10 +46,12 @@ func newGetCommand(g *global) *cobra.Command {
 				f.StringVar(&q.state, "state", "", "only in this state, such as running or failed")
 			}
 		}
-		addOutput(sub, &q.format)
+		f.BoolVarP(&q.watch, "watch", "w", false, "go on showing what changes: rewritten on a terminal, appended elsewhere")
+		f.DurationVar(&q.every, "every", time.Second, "how often -w looks")
+		addListOutput(sub, &q.format)
 		cmd.AddCommand(sub)
 	}
-	add("jobs [NAME]", "List jobs", cobra.MaximumNArgs(1), "l", (*get).jobs)
+	add("jobs [NAME]", "List jobs", cobra.MaximumNArgs(1), "lL", (*get).jobs)
 	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljps", (*get).executions)
 	add("shards EXECUTION", "List the shards of an execution", cobra.ExactArgs(1), "l", (*get).shards)
 	add("workers", "List live workers", cobra.NoArgs, "p", (*get).workers)
@@ -51,17 +60,12 @@ func newGetCommand(g *global) *cobra.Command {
 	return cmd
 }
 
-// listing is an answer in both forms.
-type listing struct {
-	value  any // as the API gave it
-	header []string
-	rows   [][]string
-	next   string
-}
-
 func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Context, *takt.Client, []string) (*listing, error)) error {
 	if q.page.Limit < 0 {
 		return usage("--limit must not be negative")
+	}
+	if q.watch && (q.every < 100*time.Millisecond || q.format == "json" || q.format == "yaml") {
+		return usage("-w goes with the forms table, wide, name and jsonl, and --every is at least 100ms")
 	}
 	c, err := q.g.client("")
 	if err != nil {
@@ -71,13 +75,13 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 	if err != nil {
 		return explain(cmd.Context(), "cannot get "+cmd.Name(), err)
 	}
-	if q.format == "json" {
-		return printJSON(cmd.OutOrStdout(), l.value)
+	if q.watch {
+		return q.follow(cmd, l, func() (*listing, error) { return ask(q, cmd.Context(), c, args) })
 	}
-	if err := printTable(cmd.OutOrStdout(), l.header, l.rows); err != nil {
+	if err := l.print(cmd.OutOrStdout(), q.format); err != nil {
 		return err
 	}
-	if l.next != "" {
+	if l.next != "" && !isData(q.format) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "there are more: --after '%s'\n", l.next)
 	}
 	return nil
@@ -86,23 +90,50 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 func (q *get) jobs(ctx context.Context, c *takt.Client, args []string) (*listing, error) {
 	if len(args) == 1 {
 		j, err := c.Job(ctx, args[0])
-		return &listing{value: j, header: jobHeader, rows: [][]string{jobRow(&j)}}, err
+		return &listing{value: j, header: jobHeader, narrow: 9, rows: [][]string{jobRow(&j)}}, err
 	}
-	list, err := c.Jobs(ctx, q.page)
-	l := &listing{value: list, header: jobHeader, next: list.Next}
+	list, err := q.selectJobs(ctx, c)
+	l := &listing{value: list, header: jobHeader, narrow: 9, next: list.Next}
 	for i := range list.Items {
 		l.rows = append(l.rows, jobRow(&list.Items[i]))
 	}
 	return l, err
 }
 
+// selectJobs is a page of jobs; with -l it is made of as many pages of the server as it takes.
+func (q *get) selectJobs(ctx context.Context, c *takt.Client) (takt.JobList, error) {
+	want, err := job.ParseSelector(q.labels)
+	if err != nil {
+		return takt.JobList{}, err
+	}
+	if want.Empty() {
+		return c.Jobs(ctx, q.page)
+	}
+	out := takt.JobList{Items: []takt.Job{}}
+	for page := (takt.Page{After: q.page.After, Limit: q.page.Limit}); ; page.After = out.Next {
+		list, err := c.Jobs(ctx, page)
+		if err != nil {
+			return out, err
+		}
+		for i := range list.Items {
+			if want.Matches(list.Items[i].Metadata.Labels) {
+				out.Items = append(out.Items, list.Items[i])
+			}
+		}
+		out.Next = list.Next
+		if out.Next == "" || q.page.Limit > 0 && len(out.Items) >= q.page.Limit {
+			return out, nil
+		}
+	}
+}
+
 func (q *get) executions(ctx context.Context, c *takt.Client, args []string) (*listing, error) {
 	if len(args) == 1 {
 		e, err := c.Execution(ctx, args[0])
-		return &listing{value: e, header: executionHeader, rows: [][]string{executionRow(&e)}}, err
+		return &listing{value: e, header: executionHeader, narrow: 8, rows: [][]string{executionRow(&e)}}, err
 	}
 	list, err := c.Executions(ctx, takt.ExecutionQuery{Job: q.job, Pool: q.pool, State: q.state, Page: q.page})
-	l := &listing{value: list, header: executionHeader, next: list.Next}
+	l := &listing{value: list, header: executionHeader, narrow: 8, next: list.Next}
 	for i := range list.Items {
 		l.rows = append(l.rows, executionRow(&list.Items[i]))
 	}
@@ -111,7 +142,7 @@ func (q *get) executions(ctx context.Context, c *takt.Client, args []string) (*l
 
 func (q *get) shards(ctx context.Context, c *takt.Client, args []string) (*listing, error) {
 	list, err := c.Shards(ctx, args[0], q.page)
-	l := &listing{value: list, header: shardHeader, next: list.Next}
+	l := &listing{value: list, header: shardHeader, narrow: 9, next: list.Next}
 	for i := range list.Items {
 		l.rows = append(l.rows, shardRow(&list.Items[i]))
 	}
@@ -120,7 +151,7 @@ func (q *get) shards(ctx context.Context, c *takt.Client, args []string) (*listi
 
 func (q *get) workers(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
 	list, err := c.Workers(ctx, q.pool)
-	l := &listing{value: list, header: workerHeader}
+	l := &listing{value: list, header: workerHeader, narrow: 9}
 	for i := range list.Items {
 		l.rows = append(l.rows, workerRow(&list.Items[i]))
 	}

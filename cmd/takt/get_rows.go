@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,10 +12,10 @@ import (
 )
 
 var (
-	jobHeader       = []string{"NAME", "POOL", "HANDLER", "SCHEDULE", "SHARDS", "ENABLED", "NEXT", "LAST", "REVISION"}
-	executionHeader = []string{"EXECUTION", "JOB", "STATE", "SHARDS", "TRIGGER", "PLANNED", "TOOK", "WHY"}
-	shardHeader     = []string{"SHARD", "STATE", "WORKER", "ATTEMPT", "TOKEN", "LEASE", "PROGRESS", "CHECKPOINTS", "WHY"}
-	workerHeader    = []string{"WORKER", "POOL", "BUSY", "SLOTS", "BEAT", "LEASE", "OPENED", "HANDLERS", "BUILD"}
+	jobHeader       = []string{"NAME", "POOL", "HANDLER", "SCHEDULE", "SHARDS", "ENABLED", "NEXT", "LAST", "REVISION", "LABELS", "OWNER", "TITLE"}
+	executionHeader = []string{"EXECUTION", "JOB", "STATE", "SHARDS", "TRIGGER", "PLANNED", "TOOK", "WHY", "POOL", "HANDLER", "REVISION", "ROUND", "STARTED", "ENDED"}
+	shardHeader     = []string{"SHARD", "STATE", "WORKER", "ATTEMPT", "TOKEN", "LEASE", "PROGRESS", "CHECKPOINTS", "WHY", "FAULTS", "LOSSES", "KEY"}
+	workerHeader    = []string{"WORKER", "POOL", "BUSY", "SLOTS", "BEAT", "LEASE", "OPENED", "HANDLERS", "BUILD", "LABELS", "SESSION"}
 	poolHeader      = []string{"POOL", "WORKERS", "BUSY", "SLOTS", "QUEUED"}
 	decisionHeader  = []string{"JOB", "KIND", "COUNT", "FROM", "TO", "WHY"}
 )
@@ -34,7 +36,8 @@ func jobRow(j *takt.Job) []string {
 		}
 	}
 	return []string{j.Metadata.Name, j.Spec.Pool, j.Spec.Handler, schedulesText(&j.Spec), strconv.Itoa(shards),
-		enabled, next, last, strconv.FormatInt(j.Metadata.Revision, 10)}
+		enabled, next, last, strconv.FormatInt(j.Metadata.Revision, 10),
+		labelsText(j.Metadata.Labels), j.Spec.Owner, j.Spec.Title}
 }
 
 // schedulesText is all of a job's schedules on one line.
@@ -75,7 +78,8 @@ func executionRow(e *takt.Execution) []string {
 		took = age(time.Since(*e.StartedAt))
 	}
 	return []string{e.ID, e.Job, e.State, strconv.Itoa(e.Shards), e.Trigger, since(&e.PlannedAt), took,
-		firstText(e.WaitsText, e.Waits, e.ReasonText, e.Reason)}
+		firstText(e.WaitsText, e.Waits, e.ReasonText, e.Reason), e.Pool, e.Handler, strconv.FormatInt(e.Revision, 10),
+		strconv.Itoa(e.Round), since(e.StartedAt), since(e.EndedAt)}
 }
 
 func shardRow(s *takt.ShardStatus) []string {
@@ -97,7 +101,7 @@ func shardRow(s *takt.ShardStatus) []string {
 		why = firstText(why+": "+s.Error.Message, s.Error.Message)
 	}
 	return []string{strconv.Itoa(s.Index), s.State, s.Worker, strconv.Itoa(s.Attempt), token, lease, progress,
-		strconv.FormatInt(s.CheckpointSeq, 10), why}
+		strconv.FormatInt(s.CheckpointSeq, 10), why, strconv.Itoa(s.Faults), strconv.Itoa(s.Losses), s.Key}
 }
 
 func workerRow(w *takt.WorkerStatus) []string {
@@ -106,7 +110,8 @@ func workerRow(w *takt.WorkerStatus) []string {
 		lease = age(time.Duration(w.LeaseLeftMs) * time.Millisecond)
 	}
 	return []string{w.Name, w.Pool, strconv.Itoa(w.Busy), strconv.Itoa(w.Slots),
-		age(time.Duration(w.LastBeatMs) * time.Millisecond), lease, since(w.OpenedAt), strings.Join(w.Handlers, ","), w.Build}
+		age(time.Duration(w.LastBeatMs) * time.Millisecond), lease, since(w.OpenedAt), strings.Join(w.Handlers, ","), w.Build,
+		labelsText(w.Labels), w.Session}
 }
 
 func poolRow(p *takt.PoolStatus) []string {
@@ -125,4 +130,13 @@ func firstText(texts ...string) string {
 		}
 	}
 	return ""
+}
+
+// labelsText is labels as -l takes them.
+func labelsText(labels map[string]string) string {
+	var all []string
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		all = append(all, k+"="+labels[k])
+	}
+	return strings.Join(all, ",")
 }

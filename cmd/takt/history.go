@@ -34,8 +34,8 @@ readable until another job has its name.`,
 			if err != nil {
 				return explain(cmd.Context(), "cannot read the history of job "+args[0], err)
 			}
-			if format == "json" {
-				return printJSON(cmd.OutOrStdout(), list)
+			if isData(format) {
+				return printData(cmd.OutOrStdout(), format, list)
 			}
 			rows := make([][]string, len(list.Items))
 			for i := range list.Items {
@@ -108,8 +108,8 @@ the past fires. Executions keep the revision that they began with.`,
 
 // printChanged prints a line, or the job in JSON.
 func printChanged(cmd *cobra.Command, format string, j *takt.Job, line string) error {
-	if format == "json" {
-		return printJSON(cmd.OutOrStdout(), j)
+	if isData(format) {
+		return printData(cmd.OutOrStdout(), format, j)
 	}
 	if j.Status != nil && j.Status.Effect == "pending" {
 		line += ", pending"

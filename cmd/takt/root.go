@@ -41,7 +41,7 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(err.Error()) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newServerCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
+		newServerCommand(&g), newDevCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
 		newDiffCommand(&g), newExportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
 		newDeleteCommand(&g), newPauseCommand(&g), newResumeCommand(&g),

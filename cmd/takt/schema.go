@@ -35,8 +35,8 @@ job files by the schema: write it to a file and put this line on top of a job fi
 			if err != nil {
 				return usage(err.Error())
 			}
-			if format == "json" {
-				return printJSON(w, f)
+			if isData(format) {
+				return printData(w, format, f)
 			}
 			if _, err := fmt.Fprintf(w, "%s: %s\n", f.Path, fieldText(&f)); err != nil {
 				return err

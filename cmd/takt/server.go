@@ -32,6 +32,7 @@ that another server uses is refused with exit code 5.`,
 			if err != nil {
 				return explain(ctx, "the server cannot start", err)
 			}
+			defer sayStopping(ctx, cmd.ErrOrStderr())()
 			if err := a.Run(ctx); err != nil {
 				// Whatever ended ctx: a server that was asked to stop and could not is a fault of its own.
 				return explain(context.WithoutCancel(ctx), "the server ended", err)
@@ -46,11 +47,11 @@ that another server uses is refused with exit code 5.`,
 	f.DurationVar(&lease.Beat, "beat", 0, "how often workers beat (default a fifth of the lease)")
 	f.DurationVar(&lease.Margin, "margin", 0, "workers stop this much before a lease ends (default a tenth of the lease)")
 	f.DurationVar(&lease.OwnerTTL, "owner-ttl", 0, "length of a server's lease of a partition (default 5s, at most a third of the worker's)")
-	alsoEnv(f, "data", "listen", "lease-ttl", "beat", "margin", "owner-ttl")
 	f.StringVar(&cfg.WorkerTokenFile, "worker-token-file", "", "file with the workers' token; --token-file is then people's alone")
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "PEM file of the certificate: the server speaks HTTPS (TLS 1.2 or newer) only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "PEM file of its key")
 	f.IntVar(&cfg.Connections, "max-connections", 0, "connections open at once; what comes beyond is closed (default 10000)")
 	alsoEnv(f, "worker-token-file", "tls-cert", "tls-key", "max-connections")
+	alsoEnv(f, "data", "listen", "lease-ttl", "beat", "margin", "owner-ttl")
 	return cmd
 }

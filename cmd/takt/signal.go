@@ -37,3 +37,10 @@ func untilSignal(parent context.Context, errOut io.Writer) (ctx context.Context,
 	}()
 	return ctx, func() { signal.Stop(signals); close(over); cancel(nil) }
 }
+
+// sayStopping says, once ctx has ended, that the end is under way, and how to have it at once. The function
+// that it returns takes that back.
+func sayStopping(ctx context.Context, errOut io.Writer) (never func()) {
+	stop := context.AfterFunc(ctx, func() { fmt.Fprintln(errOut, "takt: stopping; once more ends it at once") })
+	return func() { stop() }
+}

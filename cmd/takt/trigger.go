@@ -76,8 +76,8 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	if t.wait {
 		return t.await(cmd, c, made.Execution)
 	}
-	if t.format == "json" {
-		return printJSON(cmd.OutOrStdout(), made)
+	if isData(t.format) {
+		return printData(cmd.OutOrStdout(), t.format, made)
 	}
 	return nil
 }
@@ -97,8 +97,8 @@ func (t *trigger) await(cmd *cobra.Command, c *takt.Client, id string) error {
 	if err != nil {
 		return explain(ctx, "cannot wait for execution "+id, err)
 	}
-	if t.format == "json" {
-		if err := printJSON(cmd.OutOrStdout(), e); err != nil {
+	if isData(t.format) {
+		if err := printData(cmd.OutOrStdout(), t.format, e); err != nil {
 			return err
 		}
 	}

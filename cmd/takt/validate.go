@@ -33,8 +33,8 @@ file, line and column. With --online the server judges them too; nothing is writ
 					return refusedSet(cmd, fmt.Sprintf("the server refuses %d job(s)", len(docs)), docs, err)
 				}
 			}
-			if format == "json" {
-				return printJSON(cmd.OutOrStdout(), map[string]int{"valid": len(docs)})
+			if isData(format) {
+				return printData(cmd.OutOrStdout(), format, map[string]int{"valid": len(docs)})
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d document(s), no fault\n", len(docs))
 			return err

@@ -42,8 +42,8 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if format == "json" {
-				return printJSON(cmd.OutOrStdout(), map[string]string{
+			if isData(format) {
+				return printData(cmd.OutOrStdout(), format, map[string]string{
 					"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "takt %s (%s %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+)
+
+// listing is an answer in all forms.
+type listing struct {
+	value  any // as the API gave it
+	header []string
+	rows   [][]string // the first cell is the name
+	narrow int        // columns of the table; 0: all
+	next   string
+}
+
+// print writes the listing in a form of -o.
+func (l *listing) print(w io.Writer, format string) error {
+	switch {
+	case isData(format):
+		return printData(w, format, l.value)
+	case format == "name":
+		return printNames(w, l.rows)
+	}
+	header, rows := l.columns(format)
+	return printTable(w, header, rows)
+}
+
+func printNames(w io.Writer, rows [][]string) error {
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(w, printable(row[0])); err != nil {
+			return fmt.Errorf("write the names: %w", err)
+		}
+	}
+	return nil
+}
+
+// columns are the header and the rows of a form: the table leaves the columns of wide out.
+func (l *listing) columns(format string) (header []string, rows [][]string) {
+	if format == "wide" || l.narrow == 0 {
+		return l.header, l.rows
+	}
+	for _, row := range l.rows {
+		rows = append(rows, row[:l.narrow])
+	}
+	return l.header[:l.narrow], rows
+}
+
+// watched shows a listing again and again.
+type watched struct {
+	out    io.Writer
+	format string
+	tty    bool
+	known  map[string]bool // what was appended and still stands
+	widths []int           // columns only grow, so that appended lines stand below each other
+	begun  bool
+}
+
+// follow shows l and what it becomes until ctx ends.
+func (q *get) follow(cmd *cobra.Command, l *listing, again func() (*listing, error)) error {
+	ctx := cmd.Context()
+	file, isFile := cmd.OutOrStdout().(*os.File)
+	w := watched{out: cmd.OutOrStdout(), format: q.format, tty: isFile && isatty.IsTerminal(file.Fd())}
+	tick := time.NewTicker(q.every)
+	defer tick.Stop()
+	away := false
+	for {
+		if err := w.show(l); err != nil {
+			return err
+		}
+		for next := (*listing)(nil); next == nil; {
+			select {
+			case <-ctx.Done():
+				return &failure{code: endedBy(ctx)}
+			case <-tick.C:
+			}
+			var err error
+			next, err = again()
+			switch {
+			case err == nil:
+				away, l = false, next
+			case ctx.Err() != nil:
+				return &failure{code: endedBy(ctx)}
+			case !errors.Is(err, takt.ErrUnavailable):
+				return explain(context.WithoutCancel(ctx), "cannot go on watching", err)
+			default:
+				next = nil
+				if !away {
+					fmt.Fprintln(cmd.ErrOrStderr(), "no server answers, asking on: "+printable(err.Error()))
+				}
+				away = true
+			}
+		}
+	}
+}
+
+// show rewrites the screen, or appends what is new since the last time.
+func (w *watched) show(l *listing) error {
+	if w.tty && !isData(w.format) {
+		if _, err := io.WriteString(w.out, "\x1b[H\x1b[J"); err != nil { // home, and everything below it away
+			return fmt.Errorf("write to the terminal: %w", err)
+		}
+		return l.print(w.out, w.format)
+	}
+	lines, err := w.lines(l)
+	if err != nil {
+		return err
+	}
+	now := make(map[string]bool, len(lines))
+	for _, line := range lines {
+		now[line.key] = true
+		if w.known[line.key] {
+			continue
+		}
+		if _, err := fmt.Fprintln(w.out, line.text); err != nil {
+			return fmt.Errorf("write what changed: %w", err)
+		}
+	}
+	w.known = now
+	return nil
+}
+
+// watchLine is a line, and what it says apart from times that pass by themselves.
+type watchLine struct{ key, text string }
+
+func (w *watched) lines(l *listing) (lines []watchLine, err error) {
+	if isData(w.format) {
+		items, err := itemsOf(l.value)
+		for _, item := range items {
+			lines = append(lines, watchLine{string(item), string(item)})
+		}
+		return lines, err
+	}
+	if w.format == "name" {
+		for _, row := range l.rows {
+			lines = append(lines, watchLine{row[0], printable(row[0])})
+		}
+		return lines, nil
+	}
+	header, rows := l.columns(w.format)
+	if w.widths == nil {
+		w.widths = make([]int, len(header))
+	}
+	widen(w.widths, header)
+	for _, row := range rows {
+		widen(w.widths, row)
+	}
+	if !w.begun {
+		w.begun = true
+		lines = append(lines, watchLine{"", padded(header, w.widths)})
+	}
+	for _, row := range rows {
+		steady := slices.Clone(row)
+		for i := range steady {
+			if slices.Contains(passing, header[i]) {
+				steady[i] = ""
+			}
+		}
+		lines = append(lines, watchLine{padded(steady, w.widths[:0]), padded(row, w.widths)})
+	}
+	return lines, nil
+}
+
+// passing are the columns that change although nothing happens.
+var passing = []string{"NEXT", "LAST", "PLANNED", "TOOK", "LEASE", "BEAT", "OPENED", "STARTED", "ENDED", "SKEW"}
