@@ -54,6 +54,7 @@ func newRootCommand() *cobra.Command {
 			wantsMore(cmd)
 		}
 	}
+	addPages(root)
 	return root
 }
 

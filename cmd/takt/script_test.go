@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"stopagent":   stopAgent,
 			"signal":      sendSignal,
 			"tree":        tree,
+			"commandtree": commandTree,
 		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "signals" { // a process can be sent SIGINT and SIGTERM
