@@ -41,6 +41,10 @@ func (l *ledger) take(body []byte) (any, *Problem) {
 			out.Chunks = append(out.Chunks, LogFate{Fate: "gap", Next: have})
 			continue
 		}
+		if l.final[c.Token] && c.Offset+int64(len(c.Lines)) > have {
+			out.Chunks = append(out.Chunks, LogFate{Fate: "closed", Next: have})
+			continue
+		}
 		if skip := have - c.Offset; skip < int64(len(c.Lines)) {
 			l.lines[c.Token] = append(l.lines[c.Token], c.Lines[skip:]...)
 		}

@@ -51,6 +51,8 @@ that another server uses is refused with exit code 5.`,
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "PEM file of the certificate: the server speaks HTTPS (TLS 1.2 or newer) only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "PEM file of its key")
 	f.IntVar(&cfg.Connections, "max-connections", 0, "connections open at once; what comes beyond is closed (default 10000)")
+	f.Int64Var(&cfg.LogLimit, "log-limit", 0, "bytes that are kept of one attempt's log (default 10485760); the rest is dropped and counted")
+	alsoEnv(f, "log-limit")
 	alsoEnv(f, "worker-token-file", "tls-cert", "tls-key", "max-connections")
 	alsoEnv(f, "data", "listen", "lease-ttl", "beat", "margin", "owner-ttl")
 	return cmd

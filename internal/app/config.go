@@ -53,6 +53,10 @@ func (c Config) Validate() error {
 		return job.Errorf(job.KindInvalid, "data_dir_required", "a server needs a data directory").WithField("data").
 			WithHint("give --data DIR")
 	}
+	if c.LogLimit < 0 {
+		return job.Errorf(job.KindInvalid, "bad_log_limit", "%d bytes is no limit of a log", c.LogLimit).WithField("logLimit").
+			WithHint("give at least 1, or 0 for the default")
+	}
 	if c.Listener == nil {
 		host, _, err := net.SplitHostPort(c.Listen)
 		if err != nil {
