@@ -38,33 +38,33 @@ func (h *commandHandler) run(ctx context.Context, t *takt.Task) (err error) {
 			t.Log().Warn("the attempt's directory could not be removed; the agent's end removes it", "error", e)
 		}
 	}()
-	spec, failed, err := h.guardSpec(t, dir)
+	spec, err := h.guardSpec(t, dir)
+	if cannot, ok := errors.AsType[*cannotStart](err); ok {
+		return h.spec.Command.outcome(end{failed: cannot.why}, "")
+	}
 	if err != nil {
 		return err
-	}
-	if failed != "" {
-		return h.spec.Command.outcome(end{failed: failed}, "")
 	}
 	r := &attempt{handler: h, ctx: ctx, task: t, dir: dir}
 	return r.run(spec)
 }
 
-// guardSpec says what to run; failed is why that cannot be.
-func (h *commandHandler) guardSpec(t *takt.Task, dir *attemptDir) (spec guardSpec, failed string, err error) {
+// guardSpec says what to run. The error is a *cannotStart when the handler asks for what is not here.
+func (h *commandHandler) guardSpec(t *takt.Task, dir *attemptDir) (spec guardSpec, err error) {
 	c := h.spec.Command
 	spec.Deadline = deadline(t)
 	if spec.Env, err = c.environment(t, dir, os.LookupEnv); err != nil {
-		return spec, "", fmt.Errorf("write the attempt's files: %w", err)
+		return spec, fmt.Errorf("write the attempt's files: %w", err)
 	}
 	if spec.Path, spec.Argv, err = c.program(spec.Env); err != nil {
-		return spec, err.Error(), nil
+		return spec, err
 	}
 	if spec.Dir = c.Dir; spec.Dir == "" {
 		spec.Dir = dir.path
 	} else if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
-		return spec, "dir " + c.Dir + " is no directory here", nil
+		return spec, &cannotStart{"dir " + c.Dir + " is no directory here"}
 	}
-	return spec, "", nil
+	return spec, nil
 }
 
 // deadline is the instant on the machine's clock at which nothing of the attempt may run any more; 0 when

@@ -73,7 +73,13 @@ func (c *Command) environment(t *takt.Task, dir *attemptDir, lookup func(string)
 	return list, nil
 }
 
-// program finds the command's program as a shell would, in the PATH of the command's own environment.
+// cannotStart is why a command cannot be run on this machine.
+type cannotStart struct{ why string }
+
+func (c *cannotStart) Error() string { return c.why }
+
+// program finds the command's program as a shell would, in the PATH of the command's own environment. The
+// error is a *cannotStart.
 func (c *Command) program(env []string) (path string, argv []string, err error) {
 	if c.Shell != "" {
 		return "/bin/sh", []string{"/bin/sh", "-c", c.Shell}, nil
@@ -97,5 +103,5 @@ func (c *Command) program(env []string) (path string, argv []string, err error) 
 			return path, c.Argv, nil
 		}
 	}
-	return "", nil, fmt.Errorf("%s is not in the command's PATH %s", name, search)
+	return "", nil, &cannotStart{fmt.Sprintf("%s is not in the command's PATH %s", name, search)}
 }

@@ -176,7 +176,8 @@ func (w *watch) take(o guardOrder) {
 
 // look kills if it is time to and tells when to look again.
 func (w *watch) look() time.Duration {
-	now, why := bootNow(), ""
+	now := bootNow()
+	var why string
 	switch {
 	case w.orphaned:
 		why = "the agent is gone"

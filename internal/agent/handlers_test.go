@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -37,6 +38,21 @@ func TestParseReadsEveryField(t *testing.T) {
 	if len(c.Command.Argv) != 3 || c.Command.ExitCodes["3"] != "fatal" || c.Grace.String() != "20s" || c.Command.Snooze.String() != "5m" ||
 		c.Command.Env.Set["MODE"] != "full" || n.HTTP.Headers["X-Team"] != "ops" || n.HTTP.Allow[0] != "10.0.0.0/8" {
 		t.Errorf("fields are lost: %+v %+v", c.Command, n.HTTP)
+	}
+}
+
+// The example of the documentation is a valid file.
+func TestDocumentedExample(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "AGENT.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	h, err := agent.Parse("docs/AGENT.md", []byte(example))
+	if err != nil || len(h.Handlers) != 3 {
+		t.Errorf("%v: %v", err, h)
 	}
 }
 

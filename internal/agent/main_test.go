@@ -63,8 +63,7 @@ func TestMain(m *testing.M) {
 
 // playAgent is an agent process.
 func playAgent() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM) // until the process ends
 	h, err := agent.Load(os.Getenv("AGENT_FILE"))
 	if err == nil {
 		err = agent.Run(ctx, agent.Config{Handlers: h, State: os.Getenv("AGENT_STATE"), Guard: []string{os.Args[0], "agent-guard"},
