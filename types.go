@@ -217,6 +217,7 @@ type WorkerStatus struct {
 	LastBeatMs  int64             `json:"lastBeatMs" doc:"Since it was last heard."`
 	LeaseTTLMs  int64             `json:"leaseTtlMs"`
 	LeaseLeftMs int64             `json:"leaseLeftMs,omitempty" doc:"Of its lease that ends first."`
+	SkewMs      *int64            `json:"skewMs,omitempty" doc:"How far its clock is ahead of the server's, less the way of its call. Leases do not depend on it."`
 }
 
 // WorkerList lists live workers of a namespace.

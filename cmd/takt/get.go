@@ -151,7 +151,7 @@ func (q *get) shards(ctx context.Context, c *takt.Client, args []string) (*listi
 
 func (q *get) workers(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
 	list, err := c.Workers(ctx, q.pool)
-	l := &listing{value: list, header: workerHeader, narrow: 9}
+	l := &listing{value: list, header: workerHeader, narrow: 10}
 	for i := range list.Items {
 		l.rows = append(l.rows, workerRow(&list.Items[i]))
 	}

@@ -15,7 +15,7 @@ var (
 	jobHeader       = []string{"NAME", "POOL", "HANDLER", "SCHEDULE", "SHARDS", "ENABLED", "NEXT", "LAST", "REVISION", "LABELS", "OWNER", "TITLE"}
 	executionHeader = []string{"EXECUTION", "JOB", "STATE", "SHARDS", "TRIGGER", "PLANNED", "TOOK", "WHY", "POOL", "HANDLER", "REVISION", "ROUND", "STARTED", "ENDED"}
 	shardHeader     = []string{"SHARD", "STATE", "WORKER", "ATTEMPT", "TOKEN", "LEASE", "PROGRESS", "CHECKPOINTS", "WHY", "FAULTS", "LOSSES", "KEY"}
-	workerHeader    = []string{"WORKER", "POOL", "BUSY", "SLOTS", "BEAT", "LEASE", "OPENED", "HANDLERS", "BUILD", "LABELS", "SESSION"}
+	workerHeader    = []string{"WORKER", "POOL", "BUSY", "SLOTS", "BEAT", "LEASE", "SKEW", "OPENED", "HANDLERS", "BUILD", "LABELS", "SESSION"}
 	poolHeader      = []string{"POOL", "WORKERS", "BUSY", "SLOTS", "QUEUED"}
 	decisionHeader  = []string{"JOB", "KIND", "COUNT", "FROM", "TO", "WHY"}
 )
@@ -105,12 +105,15 @@ func shardRow(s *takt.ShardStatus) []string {
 }
 
 func workerRow(w *takt.WorkerStatus) []string {
-	lease := ""
+	lease, skew := "", ""
+	if w.SkewMs != nil {
+		skew = age(time.Duration(*w.SkewMs) * time.Millisecond)
+	}
 	if w.LeaseLeftMs > 0 {
 		lease = age(time.Duration(w.LeaseLeftMs) * time.Millisecond)
 	}
 	return []string{w.Name, w.Pool, strconv.Itoa(w.Busy), strconv.Itoa(w.Slots),
-		age(time.Duration(w.LastBeatMs) * time.Millisecond), lease, since(w.OpenedAt), strings.Join(w.Handlers, ","), w.Build,
+		age(time.Duration(w.LastBeatMs) * time.Millisecond), lease, skew, since(w.OpenedAt), strings.Join(w.Handlers, ","), w.Build,
 		labelsText(w.Labels), w.Session}
 }
 

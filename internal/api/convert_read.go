@@ -51,6 +51,10 @@ func fromSession(v *engine.SessionView) takt.WorkerStatus {
 	w := takt.WorkerStatus{Name: x.Worker, Session: string(x.ID), Pool: x.Pool, Handlers: append([]string{}, x.Handlers...), Slots: x.Slots,
 		Busy: len(v.Held), Labels: x.Labels, Build: x.Build, OpenedAt: instant(x.OpenedAt), LastBeatMs: v.LastBeat.Milliseconds(),
 		LeaseTTLMs: x.TTL.Milliseconds()}
+	if v.Clock != nil {
+		ms := v.Clock.Milliseconds()
+		w.SkewMs = &ms
+	}
 	var first time.Duration
 	for i, h := range v.Held {
 		if i == 0 || h.Left < first {

@@ -40,7 +40,7 @@ func (s *server) open(ctx context.Context, in *body[takt.OpenRequest]) (*answer[
 	p := partition.Of(r.Namespace, r.Pool, s.owners.Count())
 	session := job.Session{ID: job.SessionIDOf(p, r.Namespace, r.Pool, r.Worker, r.Incarnation), Partition: p, Namespace: r.Namespace,
 		Pool: r.Pool, Worker: r.Worker, Incarnation: r.Incarnation, Handlers: r.Handlers, Slots: r.Slots, Labels: r.Labels, Build: r.Build}
-	opened, epoch, err := call[*engine.Opened](ctx, s, p, r.Epoch, engine.SessionOpen{Session: session, Call: r.Call}, 0)
+	opened, epoch, err := call[*engine.Opened](ctx, s, p, r.Epoch, engine.SessionOpen{Session: session, Call: r.Call, Clock: s.ahead(r.LocalTime)}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,8 @@ func (s *server) heartbeat(ctx context.Context, in *body[takt.HeartbeatRequest])
 	for i, h := range r.Held {
 		held[i] = engine.Held{Token: job.Token(h.Token), Progress: toProgress(h.Progress)}
 	}
-	beaten, epoch, err := call[*engine.Beaten](ctx, s, p, r.Epoch, engine.Heartbeat{Session: job.SessionID(r.Session), Call: r.Call, Held: held}, 0)
+	beaten, epoch, err := call[*engine.Beaten](ctx, s, p, r.Epoch, engine.Heartbeat{Session: job.SessionID(r.Session), Call: r.Call, Held: held,
+		Clock: s.ahead(r.LocalTime)}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +123,15 @@ func (s *server) closing(ctx context.Context, in *body[takt.CloseRequest]) (*ans
 		return nil, err
 	}
 	return &answer[takt.CloseResponse]{takt.CloseResponse{Epoch: int64(epoch)}}, nil
+}
+
+// ahead is how far a worker's clock is ahead of this one; nil when it did not say the time.
+func (s *server) ahead(local time.Time) *time.Duration {
+	if local.IsZero() {
+		return nil
+	}
+	d := local.Sub(s.now())
+	return &d
 }
 
 func checkNumbers(call, epoch int64) error {

@@ -68,6 +68,7 @@ type SessionView struct {
 	Free     int
 	LastBeat time.Duration // ago
 	Polling  bool
+	Clock    *time.Duration // how far its clock is ahead, less the way of the call that said so; nil: unknown
 }
 
 // HeldView is one lease.

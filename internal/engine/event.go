@@ -67,6 +67,7 @@ type (
 		Reply   ReplyID
 		Session job.Session // ID, Partition and what the worker said; TTL, Beat, Margin are filled by the engine
 		Call    int64
+		Clock   *time.Duration // how far the sender's clock was ahead when the call came; nil: it did not say
 	}
 
 	// Poll asks for work. It is answered at once when there is some, else after Wait.
@@ -89,6 +90,7 @@ type (
 		Session job.SessionID
 		Call    int64
 		Held    []Held
+		Clock   *time.Duration // as in SessionOpen
 	}
 
 	// Report carries started / progress / checkpoint / done items.

@@ -38,7 +38,7 @@ func (e *Engine) inspect(q InspectQuery) *Inspected {
 }
 
 func (e *Engine) sessionView(s *session) SessionView {
-	v := SessionView{Session: s.Session, Free: max(s.free(), 0), LastBeat: e.now.Mono - s.heardAt, Polling: s.waiting != nil}
+	v := SessionView{Session: s.Session, Free: max(s.free(), 0), LastBeat: e.now.Mono - s.heardAt, Polling: s.waiting != nil, Clock: s.clock}
 	for _, token := range sortedTokens(s.held) {
 		h := s.held[token]
 		v.Held = append(v.Held, HeldView{Execution: h.Execution, Shard: h.Index, Token: token, Left: max(h.deadline-e.now.Mono, 0),

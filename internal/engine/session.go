@@ -24,6 +24,7 @@ type session struct {
 	unheardAt time.Duration // when this owner counts as one that heard nothing; 0: it heard, or was counted
 	telling   bool          // it is in stepState.polls
 	timerAt   time.Duration
+	clock     *time.Duration // how far its clock is ahead; nil: it has not said. For people, nothing hangs on it
 }
 
 type waiting struct {
@@ -110,6 +111,7 @@ func (e *Engine) open(ev SessionOpen) {
 		e.fact(Fact{Kind: FactSessionOpened, Session: s.ID, Worker: s.Worker, Note: s.Namespace + "/" + s.Pool})
 	}
 	e.heard(s, ev.Call)
+	s.clock = ev.Clock
 	e.arm(s)
 	e.answer(ev.Reply, &Opened{Session: s.Session, Call: ev.Call})
 }
@@ -245,6 +247,9 @@ func (e *Engine) heartbeat(ev Heartbeat) {
 		return
 	}
 	e.heard(s, ev.Call)
+	if ev.Clock != nil {
+		s.clock = ev.Clock
+	}
 	b := &Beaten{Call: ev.Call}
 	for _, held := range ev.Held {
 		h := s.held[held.Token]
