@@ -21,13 +21,18 @@ func startAgent(ts *testscript.TestScript, _ bool, args []string) {
 	b.await(ts, `msg="session opened"`)
 }
 
-// stopagent CODE sends SIGTERM; the agent must end with the exit code.
+// stopagent CODE [twice] sends SIGTERM, and another one when the agent has taken the first; it must end
+// with the exit code.
 func stopAgent(ts *testscript.TestScript, _ bool, args []string) {
 	v, ok := agents.LoadAndDelete(ts)
-	if !ok || len(args) != 1 {
-		ts.Fatalf("usage: stopagent CODE, after startagent")
+	if !ok || len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: stopagent CODE [twice], after startagent")
 	}
 	b := v.(*background)
 	ts.Check(terminate(b.cmd.Process))
+	if len(args) == 2 {
+		b.await(ts, "told the handlers to end")
+		ts.Check(terminate(b.cmd.Process))
+	}
 	checkExit(ts, args[0], b.end(ts))
 }

@@ -293,13 +293,14 @@ func TestC53AgentSlotStaysBusy(t *testing.T) {
       shell: |
         [ -e first ] && { [ -e alive ] && echo both; echo "second"; exit 0; }
         touch first alive
-        trap : TERM
-        end=$(($(date +%%s) + 4)); while [ $(date +%%s) -lt $end ]; do sleep 0.1; done
+        trap 'touch told' TERM
+        until [ -e told ]; do sleep 0.1; done
+        sleep 2
         rm alive
         echo '{"result": "late"}' >&3
     grace: 1m
 `, dir), func(c *agent.Config) { c.Worker.Slots = 1 })
-	_, s := r.run("C", takt.JobSpec{Timeout: &takt.TimeoutSpec{Attempt: takt.Duration(time.Second), Grace: takt.Duration(time.Minute)},
+	_, s := r.run("C", takt.JobSpec{Timeout: &takt.TimeoutSpec{Attempt: takt.Duration(5 * time.Second), Grace: takt.Duration(time.Minute)},
 		Retry: &takt.RetrySpec{MaxAttempts: 2, Backoff: &takt.BackoffSpec{Initial: takt.Duration(time.Millisecond)}}}, nil)
 	if s.State != "succeeded" || s.Attempt != 2 || s.Result != nil || r.out.of("stdout") != "second\n" {
 		t.Errorf("%s at attempt %d with result %s and output %q", s.State, s.Attempt, s.Result, r.out.of("stdout"))
