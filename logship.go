@@ -149,9 +149,12 @@ func (h *taskLog) WithGroup(name string) slog.Handler {
 func (a *attempt) endLog() {
 	w := a.s.w
 	w.mu.Lock()
-	lost, told := a.lost, a.lost || a.stop != nil
+	lost, told, leaving := a.lost, a.lost || a.stop != nil, w.stopping
 	w.mu.Unlock()
 	wait := a.log.end(told)
+	if leaving {
+		wait = min(wait, logLeaveWait)
+	}
 	if wait == 0 || lost {
 		return
 	}
@@ -251,7 +254,7 @@ func (w *Worker) shipOnce(ctx context.Context, most int) ([]sent, error) {
 
 // drainLogs waits for what the spool still has, for a while.
 func (w *Worker) drainLogs() {
-	limit := time.NewTimer(logEndWait)
+	limit := time.NewTimer(logLeaveWait)
 	defer limit.Stop()
 	for {
 		logs, _, changed := w.spool.state()

@@ -15,6 +15,7 @@ const (
 	logPiece     = 16 << 10         // bytes of a line; a longer one is cut into pieces
 	logLineCost  = 96               // what a line costs in memory beside its bytes
 	logEndWait   = 3 * time.Second  // for room, and for the end of a log
+	logLeaveWait = time.Second      // for the same while the worker stops: a person waits
 	logPatience  = 2 * time.Second  // with calls that are not answered
 	logKept      = 60 * time.Second // after the end; the server takes nothing later
 )

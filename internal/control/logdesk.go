@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	deskChunks  = 2000 // of one transaction
+	deskChunks  = 2000    // of one transaction
+	deskBytes   = 1 << 20 // of lines of one transaction, which holds the writer while it packs them
 	deskTimeout = 10 * time.Second
 )
 
@@ -26,6 +27,7 @@ type logDesk struct {
 // logCall is one caller's chunks.
 type logCall struct {
 	chunks []store.LogChunk
+	size   int       // bytes of lines
 	turn   chan bool // gets true when the caller is to write, false when it is answered
 	leads  bool
 	out    []store.LogAppended
@@ -37,6 +39,11 @@ type logWriter func(context.Context, []store.LogChunk) ([]store.LogAppended, err
 // append hands chunks in and waits for the answer. When ctx ends first they may or may not be written.
 func (d *logDesk) append(ctx context.Context, chunks []store.LogChunk, write logWriter) ([]store.LogAppended, error) {
 	call := &logCall{chunks: chunks, turn: make(chan bool, 1)}
+	for i := range chunks {
+		for n := range chunks[i].Lines {
+			call.size += len(chunks[i].Lines[n].Bytes)
+		}
+	}
 	d.mu.Lock()
 	d.waiting = append(d.waiting, call)
 	call.leads = !d.busy
@@ -73,10 +80,13 @@ func (d *logDesk) leave(call *logCall) bool {
 // lead writes what waits, answers, and passes the desk on.
 func (d *logDesk) lead(ctx context.Context, own *logCall, write logWriter) {
 	d.mu.Lock()
-	n, chunks := 0, 0
-	for n < len(d.waiting) && (n == 0 || chunks+len(d.waiting[n].chunks) <= deskChunks) {
+	n, chunks, size := 0, 0, 0
+	for ; n < len(d.waiting); n++ {
 		chunks += len(d.waiting[n].chunks)
-		n++
+		size += d.waiting[n].size
+		if n > 0 && (chunks > deskChunks || size > deskBytes) {
+			break
+		}
 	}
 	batch := slices.Clone(d.waiting[:n])
 	d.waiting = slices.Delete(d.waiting, 0, n)
