@@ -26,6 +26,7 @@ type Store interface {
 	Control
 	Reader
 	Logs
+	Sweeper
 	// Ping tells whether the database answers and can be written (for /readyz).
 	Ping(ctx context.Context) error
 	Close() error

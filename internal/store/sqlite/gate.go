@@ -6,7 +6,8 @@ import (
 )
 
 // rank orders those who wait for the writer: ownership first, for a renewal that comes late costs the
-// partition; then the owner's commits; then people; then logs.
+// partition; then the owner's commits; then people; then logs; then
+// the deletion of what is old.
 type rank int
 
 const (
@@ -14,6 +15,7 @@ const (
 	rankCommit
 	rankPeople
 	rankLogs
+	rankSweep
 	ranks
 )
 

@@ -30,7 +30,8 @@ type twin struct {
 	decisions []job.Decision
 	journal   []store.JournalRow
 
-	store.Logs // nil: random histories have no logs; their case has a model of its own
+	store.Logs    // nil: random histories have no logs; their case has a model of its own
+	store.Sweeper // nil: nor is anything in them old
 }
 
 type (

@@ -1,0 +1,34 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Retention says how long a namespace keeps what is over. 0: the server's default.
+type Retention struct {
+	Namespace  string
+	Executions time.Duration // ended ones, from their end
+	Logs       time.Duration // from the last line
+}
+
+// Sweeper deletes what is old enough, in small steps. Each sweep deletes at most limit rows and returns how many;
+// fewer than limit: that was all.
+type Sweeper interface {
+	// Namespaces lists the namespaces that have, or had, jobs.
+	Namespaces(ctx context.Context) ([]string, error)
+	// Retention of a namespace; one that nobody set has zero times.
+	Retention(ctx context.Context, namespace string) (Retention, error)
+	// PutRetention sets the retention of a namespace.
+	PutRetention(ctx context.Context, r Retention) error
+
+	// SweepExecutions deletes ended executions of a namespace that ended before an instant, with their shards. An
+	// execution vanishes whole, whatever its shards need in steps; one that a request waits for stays.
+	SweepExecutions(ctx context.Context, namespace string, before job.Instant, limit int) (int, error)
+	// SweepDecisions deletes the oldest decisions of all namespaces up to the first that was made at before or later.
+	SweepDecisions(ctx context.Context, before job.Instant, limit int) (int, error)
+	// SweepJournal deletes the oldest journal rows of a partition likewise; the newest row always stays.
+	SweepJournal(ctx context.Context, partition int, before job.Instant, limit int) (int, error)
+}
