@@ -28,9 +28,15 @@ const runsOn = "nothing; it runs until it is told to end and logs to standard er
 
 // helpPages has a page for every command that can be called; a test walks the tree and says what is missing.
 var helpPages = map[string]helpPage{
-	"takt agent":      {codes: []int{exitOK, exitUsage, exitNotAllowed, exitConflict, exitUnavailable, exitInterrupted}, output: runsOn},
-	"takt apply":      {codes: also(changeCodes)},
-	"takt cancel":     {codes: changeCodes, example: `  takt cancel 06cw1bq0fr8j1x4cw6h3ybkq2c --note "wrong month"`},
+	"takt agent":           {codes: []int{exitOK, exitUsage, exitNotAllowed, exitConflict, exitUnavailable, exitInterrupted}, output: runsOn},
+	"takt apply":           {codes: also(changeCodes)},
+	"takt cancel":          {codes: changeCodes, example: `  takt cancel 06cw1bq0fr8j1x4cw6h3ybkq2c --note "wrong month"`},
+	"takt completion bash": shellPage("bash", "source <(takt completion bash)"), "takt completion zsh": shellPage("zsh", "source <(takt completion zsh)"),
+	"takt completion fish": shellPage("fish", "takt completion fish | source"), "takt completion powershell": shellPage("powershell", "takt completion powershell | Out-String | Invoke-Expression"),
+	"takt config get-contexts": {codes: localCodes}, "takt config set-context": {codes: localCodes},
+	"takt config use-context": {codes: also(localCodes, exitNotFound)},
+	"takt describe execution": {codes: readCodes}, "takt describe job": {codes: readCodes}, "takt describe worker": {codes: readCodes},
+	"takt wait":       {codes: also(readCodes, exitNegative, exitTimeout)},
 	"takt cron next":  {codes: localCodes},
 	"takt delete job": {codes: changeCodes},
 	"takt demo": {codes: []int{exitOK, exitNegative, exitUsage, exitUnavailable, exitInterrupted}, example: `  takt demo
@@ -55,6 +61,10 @@ var helpPages = map[string]helpPage{
 	"takt trigger":        {codes: also(changeCodes, exitNegative, exitTimeout)},
 	"takt validate":       {codes: localCodes},
 	"takt version":        {codes: localCodes, example: "  takt version -o json"},
+}
+
+func shellPage(shell, load string) helpPage {
+	return helpPage{codes: localCodes, output: "a script for " + shell, example: "  " + load}
 }
 
 var codeMeanings = map[int]string{

@@ -19,6 +19,7 @@ type global struct {
 	namespace string
 	tokenFile string
 	caFile    string
+	context   string
 }
 
 func newRootCommand() *cobra.Command {
@@ -29,7 +30,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return readEnv(cmd.Flags(), os.LookupEnv)
+			return g.prepare(cmd)
 		},
 	}
 	f := root.PersistentFlags()
@@ -37,24 +38,29 @@ func newRootCommand() *cobra.Command {
 	f.StringVarP(&g.namespace, "namespace", "n", "default", "namespace to work in")
 	f.StringVar(&g.tokenFile, "token-file", "", "file with the token; people may also set TAKT_TOKEN")
 	f.StringVar(&g.caFile, "ca-file", "", "PEM file of the certificates that vouch for an https server (default: the system's)")
-	alsoEnv(f, "server", "namespace", "token-file", "ca-file")
+	f.StringVar(&g.context, "context", "", "name of the context to work in (default: the current one)")
+	alsoEnv(f, "server", "namespace", "token-file", "ca-file", "context")
+	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return contextNames(), cobra.ShellCompDirectiveNoFileComp
+	}) // the flag is there
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(err.Error()) })
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		newServerCommand(&g), newDevCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
 		newDiffCommand(&g), newExportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
 		newDeleteCommand(&g), newPauseCommand(&g), newResumeCommand(&g),
-		newLogsCommand(&g),
+		newLogsCommand(&g), newDescribeCommand(&g), newWaitCommand(&g), newConfigCommand(&g),
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
 		newExitCodesTopic(),
 	)
+	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.HasSubCommands() {
 			wantsMore(cmd)
 		}
 	}
 	addPages(root)
+	g.addCompletion(root)
 	return root
 }
 

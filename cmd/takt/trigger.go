@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -108,40 +107,6 @@ func (t *trigger) await(cmd *cobra.Command, c *takt.Client, id string) error {
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "execution %s succeeded\n", id)
 	return nil
-}
-
-// awaitEnd asks for an execution until it has ended. say gets a line when it waits for something, and
-// another one when that changes.
-func awaitEnd(ctx context.Context, c *takt.Client, id string, say func(string)) (takt.Execution, error) {
-	var last takt.Execution
-	said := ""
-	for pause := 50 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
-		e, err := c.Execution(ctx, id)
-		switch {
-		case err == nil && e.Ended():
-			return e, nil
-		case err == nil:
-			last = e
-			if why := waitsFor(e); why != said {
-				said = why
-				if why != "" {
-					say("waits: " + why)
-				}
-			}
-		case errors.Is(err, takt.ErrUnavailable) && ctx.Err() == nil:
-			if why := err.Error(); said != "unavailable" {
-				said = "unavailable"
-				say("no server answers, asking on: " + why)
-			}
-		default:
-			return last, err
-		}
-		select {
-		case <-ctx.Done():
-			return last, ctx.Err()
-		case <-time.After(pause):
-		}
-	}
 }
 
 // waitsFor says why nothing of e runs; "" for what passes by itself.

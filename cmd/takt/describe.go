@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+)
+
+func newDescribeCommand(g *global) *cobra.Command {
+	cmd := &cobra.Command{Use: "describe", Short: "Tell all about an execution, a job or a worker, and why it waits"}
+	add := func(use, short, example string, tell func(context.Context, *takt.Client, string) (*account, error)) {
+		var format string
+		sub := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ExactArgs(1),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				c, err := g.client("")
+				if err != nil {
+					return err
+				}
+				a, err := tell(cmd.Context(), c, args[0])
+				if err != nil {
+					return explain(cmd.Context(), "cannot describe "+cmd.Name()+" "+args[0], err)
+				}
+				if isData(format) {
+					return printData(cmd.OutOrStdout(), format, a.value)
+				}
+				return a.print(cmd.OutOrStdout())
+			}}
+		addOutput(sub, &format)
+		cmd.AddCommand(sub)
+	}
+	add("execution EXECUTION", "Tell where an execution stands, why it waits, and what each attempt came to",
+		"  takt describe execution 06cw1bq0fr8j1x4cw6h3ybkq2c", describeExecution)
+	add("job JOB", "Tell what a job is, when it is due next, whether it is paused, and how it went",
+		"  takt describe job reindex", describeJob)
+	add("worker WORKER", "Tell what a worker holds and how its leases, beats and clock are",
+		"  takt describe worker billing-1", describeWorker)
+	return cmd
+}
+
+// account is what is told: facts by name, then tables.
+type account struct {
+	value  any
+	facts  [][2]string
+	tables []titled
+}
+
+type titled struct {
+	title  string
+	header []string
+	rows   [][]string
+}
+
+// fact adds a fact; an empty one is left out.
+func (a *account) fact(name, text string) {
+	if text != "" {
+		a.facts = append(a.facts, [2]string{name, text})
+	}
+}
+
+// when adds an instant with its age.
+func (a *account) when(name string, t *time.Time) {
+	if t != nil && !t.IsZero() {
+		a.fact(name, t.Local().Format(time.RFC3339)+" ("+since(t)+")")
+	}
+}
+
+func (a *account) print(w io.Writer) error {
+	width := 0
+	for _, f := range a.facts {
+		width = max(width, len(f[0]))
+	}
+	for _, f := range a.facts {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width+1, f[0]+":", printable(f[1])); err != nil {
+			return fmt.Errorf("write the account: %w", err)
+		}
+	}
+	for _, t := range a.tables {
+		if _, err := fmt.Fprintf(w, "\n%s\n", t.title); err != nil {
+			return fmt.Errorf("write the account: %w", err)
+		}
+		if err := printTable(w, t.header, t.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostShards are told about; the rest is a number.
+const mostShards = 100
+
+func describeExecution(ctx context.Context, c *takt.Client, id string) (*account, error) {
+	e, err := c.Execution(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	shards, err := c.Shards(ctx, id, takt.Page{Limit: mostShards})
+	if err != nil {
+		return nil, err
+	}
+	a := &account{value: map[string]any{"execution": e, "shards": shards}}
+	a.fact("Execution", e.ID)
+	a.fact("Job", fmt.Sprintf("%s, revision %d", e.Job, e.Revision))
+	a.fact("State", strings.TrimSuffix(e.State+": "+firstText(e.ReasonText, e.Reason), ": "))
+	if w := firstText(e.WaitsText, e.Waits); w != "" {
+		a.fact("Waits", w)
+		a.fact("To do", adviceOn(&e))
+	}
+	a.fact("Runs", fmt.Sprintf("handler %s in pool %s", e.Handler, e.Pool))
+	a.fact("Trigger", e.Trigger)
+	a.when("Planned", &e.PlannedAt)
+	a.when("Started", e.StartedAt)
+	a.when("Ended", e.EndedAt)
+	if e.Round > 0 {
+		a.fact("Reruns", strconv.Itoa(e.Round))
+	}
+	if len(e.Params) > 0 {
+		a.fact("Params", string(e.Params))
+	}
+	table := titled{title: fmt.Sprintf("Shards: %d", e.Shards), header: []string{"SHARD", "STATE", "WORKER", "ATTEMPT", "LEASE", "PROGRESS", "RETRY", "WHY"}}
+	if shards.Next != "" {
+		table.title += fmt.Sprintf(", the first %d of them (takt get shards shows all)", len(shards.Items))
+	}
+	tries := titled{title: "Attempts", header: []string{"SHARD", "ATTEMPT", "TOKEN", "WORKER", "STATE", "STARTED", "TOOK", "FROM CHECKPOINT", "WHY"}}
+	for i := range shards.Items {
+		s := &shards.Items[i]
+		row := shardRow(s)
+		table.rows = append(table.rows, []string{row[0], row[1], row[2], row[3], row[5], row[6], since(s.RetryAt), row[8]})
+		for j := range s.Attempts {
+			tries.rows = append(tries.rows, attemptRow(s.Index, &s.Attempts[j]))
+		}
+	}
+	a.tables = append(a.tables, table)
+	if len(tries.rows) > 0 {
+		a.tables = append(a.tables, tries)
+	}
+	return a, nil
+}
+
+// adviceOn says what ends a waiting that does not pass by itself.
+func adviceOn(e *takt.Execution) string {
+	switch e.Waits {
+	case "no_worker":
+		return fmt.Sprintf("start a worker or an agent for pool %s", e.Pool)
+	case "no_handler":
+		return fmt.Sprintf("start a worker of pool %s that offers %s; `takt get workers --pool %s` shows what the live ones offer", e.Pool, e.Handler, e.Pool)
+	case "no_slot":
+		return fmt.Sprintf("wait, or add workers or slots; `takt get workers --pool %s` shows who is busy", e.Pool)
+	}
+	return ""
+}
+
+func attemptRow(shard int, t *takt.Attempt) []string {
+	took := ""
+	if t.StartedAt != nil && t.EndedAt != nil {
+		took = age(t.EndedAt.Sub(*t.StartedAt))
+	}
+	why, from := t.Reason, ""
+	if t.Error != nil {
+		why = strings.TrimPrefix(why+": "+t.Error.Message, ": ")
+	}
+	if t.ResumedFrom > 0 {
+		from = strconv.FormatInt(t.ResumedFrom, 10)
+	}
+	return []string{strconv.Itoa(shard), strconv.Itoa(t.Number), strconv.FormatInt(t.Token, 10), t.Worker, t.State, since(t.StartedAt), took, from, why}
+}
+
+func describeJob(ctx context.Context, c *takt.Client, name string) (*account, error) {
+	j, err := c.Job(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	// What an unchanged document would do is nothing; the answer tells when it is due.
+	same, err := c.Apply(ctx, takt.ApplyRequest{DryRun: true, Documents: []takt.ApplyDocument{{Job: bare(&j)}}})
+	if err != nil {
+		return nil, err
+	}
+	var fires []takt.Fire
+	for i := range same.Items {
+		fires = append(fires, same.Items[i].Fires...)
+	}
+	recent, err := c.Executions(ctx, takt.ExecutionQuery{Job: name, Page: takt.Page{Limit: 5}})
+	if err != nil {
+		return nil, err
+	}
+	a := &account{value: map[string]any{"job": j, "fires": fires, "executions": recent}}
+	a.jobFacts(&j)
+	if len(fires) > 0 {
+		t := titled{title: "Next", header: []string{"AT", "IN", "ZONE", "SCHEDULE", "NOTE"}}
+		for i := range fires {
+			f := &fires[i]
+			t.rows = append(t.rows, []string{f.At.Format(time.RFC3339), since(&f.At), f.TimeZone, f.Schedule, f.Note})
+		}
+		a.tables = append(a.tables, t)
+	}
+	if len(recent.Items) > 0 {
+		t := titled{title: "Newest executions", header: executionHeader[:8]}
+		for i := range recent.Items {
+			t.rows = append(t.rows, executionRow(&recent.Items[i])[:8])
+		}
+		a.tables = append(a.tables, t)
+	}
+	return a, nil
+}
+
+func (a *account) jobFacts(j *takt.Job) {
+	a.fact("Job", j.Metadata.Name)
+	a.fact("Title", j.Spec.Title)
+	a.fact("Owner", j.Spec.Owner)
+	a.fact("Description", j.Spec.Description)
+	a.fact("Labels", labelsText(j.Metadata.Labels))
+	a.fact("Runs", fmt.Sprintf("handler %s in pool %s, shards: %s", j.Spec.Handler, j.Spec.Pool, jobRow(j)[4]))
+	a.fact("Schedule", schedulesText(&j.Spec))
+	a.fact("Enabled", jobRow(j)[5])
+	if j.Status != nil && j.Status.Paused != nil {
+		p := j.Status.Paused
+		a.when("Paused", &p.At)
+		a.fact("Paused by", p.By)
+		a.fact("Pause reason", p.Reason)
+		a.when("Paused until", p.Until)
+	}
+	if len(j.Spec.Params) > 0 {
+		a.fact("Params", string(j.Spec.Params))
+	}
+	if t := j.Spec.Timeout; t != nil {
+		a.fact("Time-outs", fmt.Sprintf("attempt %s, stall %s, grace %s (0s: default)", t.Attempt, t.Stall, t.Grace))
+	}
+	if r := j.Spec.Retry; r != nil {
+		a.fact("Attempts", fmt.Sprintf("at most %d", max(r.MaxAttempts, 1)))
+	}
+	a.fact("Revision", strconv.FormatInt(j.Metadata.Revision, 10))
+	a.when("Changed", j.Metadata.UpdatedAt)
+	if j.Status != nil {
+		a.when("Last planned", j.Status.LastPlannedAt)
+	}
+}
+
+func describeWorker(ctx context.Context, c *takt.Client, name string) (*account, error) {
+	list, err := c.Workers(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var found []takt.WorkerStatus
+	for i := range list.Items {
+		if list.Items[i].Name == name || list.Items[i].Session == name {
+			found = append(found, list.Items[i])
+		}
+	}
+	if len(found) == 0 {
+		return nil, &failure{code: exitNotFound, what: "cannot describe worker " + name, why: "no live worker has this name or session",
+			todo: "`takt get workers` lists the live ones; one that was silent for longer than its leases is gone"}
+	}
+	a := &account{value: map[string]any{"items": found}}
+	for i := range found {
+		w := &found[i]
+		row := workerRow(w)
+		a.fact("Worker", w.Name)
+		a.fact("Session", w.Session)
+		a.fact("Pool", w.Pool)
+		a.fact("Handlers", strings.Join(w.Handlers, ", "))
+		a.fact("Slots", fmt.Sprintf("%d, busy %d", w.Slots, w.Busy))
+		a.fact("Labels", labelsText(w.Labels))
+		a.fact("Build", w.Build)
+		a.when("Opened", w.OpenedAt)
+		a.fact("Last heard", row[4]+" ago")
+		a.fact("Lease left", firstText(row[5], "holds none")+", of "+age(time.Duration(w.LeaseTTLMs)*time.Millisecond))
+		if w.SkewMs != nil {
+			a.fact("Clock", skewText(time.Duration(*w.SkewMs)*time.Millisecond))
+		}
+	}
+	return a, nil
+}
+
+// skewText words how a worker's clock stands to the server's.
+func skewText(d time.Duration) string {
+	if d < 0 {
+		return age(-d) + " behind the server's (the way of the call included)"
+	}
+	return age(d) + " ahead of the server's"
+}
