@@ -69,7 +69,7 @@ func newSetContextCommand(g *global) *cobra.Command {
 			if err := c.change(cmd, g); err != nil {
 				return err
 			}
-			if err := keep(file); err != nil {
+			if err := keepContexts(file); err != nil {
 				return err
 			}
 			if isData(format) {
@@ -117,8 +117,8 @@ func absolute(path string) (string, error) {
 	return abs, nil
 }
 
-// keep writes the file if it can be read again.
-func keep(file contextsFile) error {
+// keepContexts writes the file if it can be read again.
+func keepContexts(file contextsFile) error {
 	text, err := yamlOf(file)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func newUseContextCommand() *cobra.Command {
 				return &failure{code: exitNotFound, what: fmt.Sprintf("there is no context %q", args[0]), todo: "`takt config get-contexts` lists them"}
 			}
 			file.Current = args[0]
-			if err := keep(file); err != nil {
+			if err := keepContexts(file); err != nil {
 				return err
 			}
 			if isData(format) {
