@@ -55,6 +55,7 @@ var helpPages = map[string]helpPage{
 	"takt pause":          {codes: changeCodes},
 	"takt rerun":          {codes: changeCodes, example: `  takt rerun 06cw1bq0fr8j1x4cw6h3ybkq2c --note "disk was full"`},
 	"takt resume":         {codes: changeCodes},
+	"takt retention":      {codes: changeCodes},
 	"takt rollback":       {codes: changeCodes},
 	"takt schema":         {codes: localCodes},
 	"takt server":         {codes: []int{exitOK, exitUsage, exitConflict, exitUnavailable, exitInterrupted}, output: runsOn, example: "  takt server --data ./takt-data --listen 127.0.0.1:7070"},

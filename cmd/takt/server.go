@@ -53,6 +53,11 @@ that another server uses is refused with exit code 5.`,
 	f.IntVar(&cfg.Connections, "max-connections", 0, "connections open at once; what comes beyond is closed (default 10000)")
 	f.Int64Var(&cfg.LogLimit, "log-limit", 0, "bytes that are kept of one attempt's log (default 10485760); the rest is dropped and counted")
 	alsoEnv(f, "log-limit")
+	f.Var(newKeep(&cfg.Keep.Executions), "keep-executions", "how long ended executions are kept, unless the namespace says otherwise (default 30d)")
+	f.Var(newKeep(&cfg.Keep.Logs), "keep-logs", "how long logs are kept, likewise (default 7d)")
+	f.Var(newKeep(&cfg.Keep.Decisions), "keep-decisions", "how long it is known what was skipped and why (default 30d)")
+	f.Var(newKeep(&cfg.Keep.Journal), "keep-journal", "how long the server's own record of its commits is kept (default 7d)")
+	alsoEnv(f, "keep-executions", "keep-logs", "keep-decisions", "keep-journal")
 	alsoEnv(f, "worker-token-file", "tls-cert", "tls-key", "max-connections")
 	alsoEnv(f, "data", "listen", "lease-ttl", "beat", "margin", "owner-ttl")
 	return cmd

@@ -90,6 +90,7 @@ func New(c Config) http.Handler {
 	s.jobs()
 	s.executions()
 	s.logs()
+	s.retention()
 	s.live()
 	s.worker()
 	s.health()

@@ -29,9 +29,6 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 2 * time.Minute
 	drainTimeout  = 2 * time.Second // for answers on their way at a graceful stop
-	sweepEach     = 10 * time.Minute
-	sweepAtOnce   = 1000
-	keysKept      = 24 * time.Hour
 )
 
 // App is an assembled node.
@@ -93,7 +90,8 @@ func (a *App) assemble(ctx context.Context) error {
 	if a.node, err = a.newNode(ctx); err != nil {
 		return err
 	}
-	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, LogLimit: cfg.LogLimit, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
+	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, Sweeper: a.store, Keep: cfg.Keep,
+		LogLimit: cfg.LogLimit, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
 	a.handler = api.New(api.Config{
 		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
@@ -211,27 +209,4 @@ func (a *App) Close() (err error) {
 		err = errors.Join(errs...)
 	})
 	return err
-}
-
-// sweep deletes request keys that are older than a day, in small steps.
-func (a *App) sweep(ctx context.Context) {
-	tick := time.NewTicker(sweepEach)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		before := job.InstantOf(a.cfg.Wall().Add(-keysKept))
-		for ctx.Err() == nil {
-			n, err := a.store.SweepRequestKeys(ctx, before, sweepAtOnce)
-			if err != nil && ctx.Err() == nil {
-				a.cfg.Logger.Warn("old request keys could not be deleted; trying again later", "in", sweepEach, "err", err)
-			}
-			if err != nil || n < sweepAtOnce {
-				break
-			}
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/store"
@@ -29,7 +30,8 @@ type Config struct {
 	Hosts           []string // further values of the Host header that are answered without a token
 	Version         string   // shown to clients
 
-	LogLimit int64 // bytes of one attempt's log; 0: 10 MiB
+	LogLimit int64        // bytes of one attempt's log; 0: 10 MiB
+	Keep     control.Keep // how long what is over is kept; zero fields mean the defaults
 
 	Lease  partition.Lease  // lengths of leases; zero fields are filled, contradictions refused
 	Wall   func() time.Time // the node's one wall clock; nil: time.Now
@@ -71,6 +73,9 @@ func (c Config) Validate() error {
 	if err := c.checkGuards(); err != nil {
 		return err
 	}
+	if err := c.Keep.Check(); err != nil {
+		return err
+	}
 	return c.Lease.Check(c.sole())
 }
 
@@ -90,6 +95,7 @@ func (c Config) filled() Config {
 	if c.Connections == 0 {
 		c.Connections = maxConnections
 	}
+	c.Keep = c.Keep.Filled()
 	c.Lease = c.Lease.Filled()
 	return c
 }

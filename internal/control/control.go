@@ -34,7 +34,9 @@ const (
 type Config struct {
 	Control store.Control
 	Reader  store.Reader
-	Logs    store.Logs // nil: none are kept
+	Logs    store.Logs    // nil: none are kept
+	Sweeper store.Sweeper // for the retention of namespaces; nil: nobody may ask for it
+	Keep    Keep          // of namespaces that say nothing else; zero fields mean the defaults
 	Owners  partition.Owners
 	Now     func() time.Time // the node's wall clock
 	Random  io.Reader        // for ids; nil: crypto/rand
@@ -51,6 +53,8 @@ type Control struct {
 	write      store.Control
 	read       store.Reader
 	logs       store.Logs
+	sweeper    store.Sweeper
+	keep       Keep
 	logLimit   int64
 	desk       logDesk
 	owners     partition.Owners
@@ -77,7 +81,7 @@ func New(c Config) *Control {
 	if c.LogLimit == 0 {
 		c.LogLimit = DefaultLogLimit
 	}
-	return &Control{write: c.Control, read: c.Reader, logs: c.Logs, logLimit: c.LogLimit, owners: c.Owners, now: c.Now, random: c.Random,
+	return &Control{write: c.Control, read: c.Reader, logs: c.Logs, sweeper: c.Sweeper, keep: c.Keep.Filled(), logLimit: c.LogLimit, owners: c.Owners, now: c.Now, random: c.Random,
 		effectWait: c.EffectWait, liveWait: c.LiveWait}
 }
 

@@ -27,7 +27,8 @@ type Sweeper interface {
 	// SweepExecutions deletes ended executions of a namespace that ended before an instant, with their shards. An
 	// execution vanishes whole, whatever its shards need in steps; one that a request waits for stays.
 	SweepExecutions(ctx context.Context, namespace string, before job.Instant, limit int) (int, error)
-	// SweepDecisions deletes the oldest decisions of all namespaces up to the first that was made at before or later.
+	// SweepDecisions looks at the limit oldest decisions of all namespaces and deletes them up to the last one that was
+	// made before the instant.
 	SweepDecisions(ctx context.Context, before job.Instant, limit int) (int, error)
 	// SweepJournal deletes the oldest journal rows of a partition likewise; the newest row always stays.
 	SweepJournal(ctx context.Context, partition int, before job.Instant, limit int) (int, error)

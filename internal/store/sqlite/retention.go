@@ -25,12 +25,11 @@ var (
 		AND idx IN (SELECT idx FROM history_shards WHERE execution = ?1 ORDER BY idx LIMIT ?2)`)
 	qSweptEnd = statement(`DELETE FROM swept_executions WHERE id = ?`)
 
-	qSweepDecisions = statement(`DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE id > 0 ORDER BY id LIMIT ?2)
-		AND id < ifnull((SELECT id FROM (SELECT id, at FROM decisions WHERE id > 0 ORDER BY id LIMIT ?2) WHERE at >= ?1 ORDER BY id LIMIT 1), 9223372036854775807)`)
-	qSweepJournal = statement(`DELETE FROM journal WHERE partition = ?1
-		AND seq IN (SELECT seq FROM journal WHERE partition = ?1 ORDER BY seq LIMIT ?3)
-		AND seq < ifnull((SELECT seq FROM (SELECT seq, at FROM journal WHERE partition = ?1 ORDER BY seq LIMIT ?3) WHERE at >= ?2 ORDER BY seq LIMIT 1),
-			9223372036854775807)
+	// The order of ids and of commits is the truth; instants come from a clock that may have been wrong for a while.
+	qSweepDecisions = statement(`DELETE FROM decisions WHERE id > 0 AND id <=
+		(SELECT max(id) FROM (SELECT id, at FROM decisions WHERE id > 0 ORDER BY id LIMIT ?2) WHERE at < ?1)`)
+	qSweepJournal = statement(`DELETE FROM journal WHERE partition = ?1 AND seq <=
+		(SELECT max(seq) FROM (SELECT seq, at FROM journal WHERE partition = ?1 ORDER BY seq LIMIT ?3) WHERE at < ?2)
 		AND seq < (SELECT max(seq) FROM journal WHERE partition = ?1)`)
 )
 
