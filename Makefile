@@ -47,8 +47,9 @@ cross: ## compile packages and tests for darwin and windows
 		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) vet ./... || exit 1; \
 	done
 
-fuzz: ## fuzz the parser of cron expressions for a minute
+fuzz: ## fuzz the parsers of cron expressions and filters for a minute each
 	$(GO) test ./internal/schedule -run '^$$' -fuzz FuzzParse -fuzztime 1m
+	$(GO) test ./internal/filter -run '^$$' -fuzz FuzzParse -fuzztime 1m
 
 clean: ## remove what was built here
 	rm -rf bin dist

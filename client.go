@@ -84,6 +84,7 @@ type ExecutionQuery struct {
 	Job   string
 	Pool  string
 	State string
+	Query string // terms such as state:failed duration>30s; a page may then be short and still lead on
 	Page
 }
 
@@ -157,6 +158,7 @@ func (c *Client) Executions(ctx context.Context, q ExecutionQuery) (ExecutionLis
 	setNonEmpty(v, "job", q.Job)
 	setNonEmpty(v, "pool", q.Pool)
 	setNonEmpty(v, "state", q.State)
+	setNonEmpty(v, "q", q.Query)
 	return fetch[ExecutionList](ctx, c, "list executions", c.path("executions"), v)
 }
 

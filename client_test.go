@@ -110,7 +110,7 @@ func TestClientPaths(t *testing.T) {
 			return err
 		}},
 		{"GET /api/v1/namespaces/team/executions?after=a&job=j&limit=2&pool=p&state=failed", func(c *Client) error {
-			_, err := c.Executions(ctx, ExecutionQuery{"j", "p", "failed", Page{"a", 2}})
+			_, err := c.Executions(ctx, ExecutionQuery{Job: "j", Pool: "p", State: "failed", Page: Page{"a", 2}})
 			return err
 		}},
 		{"GET /api/v1/namespaces/team/executions/e", func(c *Client) error { _, err := c.Execution(ctx, "e"); return err }},

@@ -25,6 +25,7 @@ const module = "github.com/taktsched/takt"
 // a place here. "." is the SDK.
 var level = map[string]int{
 	"internal/boottime":        0,
+	"internal/filter":          0,
 	"internal/schedule":        0,
 	"internal/job":             1,
 	"internal/engine":          2,
@@ -48,6 +49,7 @@ var only = map[string][]string{
 	".":                 {"internal/boottime"},
 	"internal/boottime": {},
 	"internal/schedule": {},
+	"internal/filter":   {},
 	"internal/job":      {"internal/schedule"},
 	"internal/engine":   {"internal/job", "internal/schedule"},
 }
@@ -56,7 +58,7 @@ var only = map[string][]string{
 var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/drill", "cmd/takt"}
 
 // pure packages decide; they do not act.
-var pure = []string{"internal/schedule", "internal/job", "internal/engine"}
+var pure = []string{"internal/schedule", "internal/filter", "internal/job", "internal/engine"}
 
 var (
 	// clockReads are what package time offers beyond arithmetic.

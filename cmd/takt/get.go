@@ -19,6 +19,7 @@ type get struct {
 	job    string
 	pool   string
 	state  string
+	query  string
 	labels string
 	watch  bool
 	every  time.Duration
@@ -42,6 +43,8 @@ func newGetCommand(g *global) *cobra.Command {
 				f.StringVar(&q.job, "job", "", "only of this job")
 			case 'p':
 				f.StringVar(&q.pool, "pool", "", "only of this pool")
+			case 'q':
+				f.StringVarP(&q.query, "query", "q", "", "only what all terms select, such as 'state:failed job:billing-* duration>30s planned<2h'")
 			case 's':
 				f.StringVar(&q.state, "state", "", "only in this state, such as running or failed")
 			}
@@ -52,7 +55,7 @@ func newGetCommand(g *global) *cobra.Command {
 		cmd.AddCommand(sub)
 	}
 	add("jobs [NAME]", "List jobs", cobra.MaximumNArgs(1), "lL", (*get).jobs)
-	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljps", (*get).executions)
+	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljpsq", (*get).executions)
 	add("shards EXECUTION", "List the shards of an execution", cobra.ExactArgs(1), "l", (*get).shards)
 	add("workers", "List live workers", cobra.NoArgs, "p", (*get).workers)
 	add("pools", "List pools that have workers or work", cobra.NoArgs, "", (*get).pools)
@@ -132,7 +135,7 @@ func (q *get) executions(ctx context.Context, c *takt.Client, args []string) (*l
 		e, err := c.Execution(ctx, args[0])
 		return &listing{value: e, header: executionHeader, narrow: 8, rows: [][]string{executionRow(&e)}}, err
 	}
-	list, err := c.Executions(ctx, takt.ExecutionQuery{Job: q.job, Pool: q.pool, State: q.state, Page: q.page})
+	list, err := c.Executions(ctx, takt.ExecutionQuery{Job: q.job, Pool: q.pool, State: q.state, Query: q.query, Page: q.page})
 	l := &listing{value: list, header: executionHeader, narrow: 8, next: list.Next}
 	for i := range list.Items {
 		l.rows = append(l.rows, executionRow(&list.Items[i]))

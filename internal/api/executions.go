@@ -2,12 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/filter"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -19,6 +21,7 @@ type (
 		Job   string `query:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this job only."`
 		Pool  string `query:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this pool only."`
 		State string `query:"state" enum:"scheduled,queued,running,cancelling,succeeded,partially_succeeded,failed,timed_out,cancelled" doc:"In this state only."`
+		Q     string `query:"q" maxLength:"2048" doc:"Terms that must all hold, such as state:failed,timed_out job:billing-* -pool:slow duration>30s planned<2h. A page may be short and still lead on."`
 	}
 	listShardsInput struct {
 		ExecutionPath
@@ -46,7 +49,11 @@ func (s *server) executions() {
 }
 
 func (s *server) listExecutions(ctx context.Context, in *listExecutionsInput) (*answer[takt.ExecutionList], error) {
-	rows, next, err := s.control.Executions(ctx, store.ExecutionFilter{Namespace: in.NS, Job: in.Job, Pool: in.Pool,
+	query, err := s.query(in.Q)
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := s.control.Executions(ctx, store.ExecutionFilter{Namespace: in.NS, Query: query, Job: in.Job, Pool: in.Pool,
 		State: job.ExecutionState(in.State), Page: in.of()})
 	if err != nil {
 		return nil, err
@@ -56,6 +63,15 @@ func (s *server) listExecutions(ctx context.Context, in *listExecutionsInput) (*
 		list.Items[i] = fromExecution(&rows[i])
 	}
 	return &answer[takt.ExecutionList]{list}, nil
+}
+
+// query reads the parameter q.
+func (s *server) query(text string) (filter.Query, error) {
+	query, err := filter.Parse(text, s.now())
+	if e, ok := errors.AsType[*filter.Error](err); ok {
+		return query, job.Errorf(job.KindInvalid, "bad_filter", "%s", e.Error()).WithField("query.q").WithHint("%s", e.Hint)
+	}
+	return query, err
 }
 
 func (s *server) getExecution(ctx context.Context, in *ExecutionPath) (*answer[takt.Execution], error) {

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 
 	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/filter"
 	"github.com/taktsched/takt/internal/job"
 )
 
@@ -167,6 +168,7 @@ type ExecutionFilter struct {
 	Job       string             // "" for all
 	Pool      string             // "" for all
 	State     job.ExecutionState // "" for all
+	Query     filter.Query       // what people write; the zero value for all. With one, a page may be short and still lead on
 	Page
 }
 

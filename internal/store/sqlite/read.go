@@ -157,6 +157,14 @@ func scheduled(r *link, id job.ExecutionID) (*job.Execution, error) {
 
 // Executions implements store.Reader.
 func (s *Store) Executions(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
+	if !f.Query.Empty() {
+		return s.queried(ctx, f)
+	}
+	return s.listed(ctx, f)
+}
+
+// listed lists without the query.
+func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
 	var after job.ExecutionID
 	behind := beyond
 	more, err := store.ParseAfter(listExecutions, f.After, &after)

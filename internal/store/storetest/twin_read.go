@@ -184,8 +184,7 @@ func (w *twin) Executions(_ context.Context, f store.ExecutionFilter) ([]job.Exe
 	all := append(ordered(w.live, byID), ordered(w.history, byID)...)
 	slices.SortFunc(all, func(a, b job.Execution) int { return byPlanned(b, a) })
 	return list(all, "executions", f.Page, func(e job.Execution) bool {
-		return e.Namespace == f.Namespace && (f.Job == "" || e.Job == f.Job) && (f.Pool == "" || e.Pool == f.Pool) &&
-			(f.State == "" || e.State == f.State)
+		return f.Selects(&e)
 	}, func(e job.Execution) string { return e.ID.String() })
 }
 
