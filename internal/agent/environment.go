@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,7 @@ func (c *Command) environment(t *takt.Task, dir *attemptDir, lookup func(string)
 	for name, v := range env {
 		list = append(list, name+"="+v)
 	}
+	slices.Sort(list)
 	return list, nil
 }
 
