@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/taktsched/takt/internal/jobfile"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the generated pages of docs anew")
+
+// TestGeneratedPages compares docs/CLI.md and docs/JOBFILE.md with the commands and the schema.
+func TestGeneratedPages(t *testing.T) {
+	for name, page := range map[string]func(*testing.T) string{"CLI.md": cliPage, "JOBFILE.md": jobFilePage} {
+		t.Run(name, func(t *testing.T) {
+			path, want := filepath.Join("..", "..", "docs", name), page(t)
+			if *rewrite {
+				if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			got, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != want {
+				t.Errorf("docs/%s is not what the program says: go test ./cmd/takt -run GeneratedPages -rewrite, then look at git diff", name)
+			}
+		})
+	}
+}
+
+const generated = "<!-- Generated: go test ./cmd/takt -run GeneratedPages -rewrite -->\n"
+
+func cliPage(t *testing.T) string {
+	root := newRootCommand()
+	var b strings.Builder
+	b.WriteString("# The command line\n\n" + generated + `
+Results go to standard output, everything else to standard error. Nothing is ever asked: commands that destroy need their flags.
+Every flag with a name in brackets is also an environment variable; the flag wins.
+
+` + "```\n" + exitCodesText + "```\n\n## Flags of every command\n\n" + flagsText(root.PersistentFlags()))
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "exit-codes" {
+			return
+		}
+		if cmd.HasSubCommands() {
+			for _, sub := range cmd.Commands() {
+				walk(sub)
+			}
+			return
+		}
+		cmd.InitDefaultHelpFlag()
+		text := firstText(cmd.Long, cmd.Short+".")
+		if strings.HasPrefix(cmd.CommandPath(), "takt completion ") { // the long text is cobra's
+			text = cmd.Short + "."
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```\n%s\n```\n", cmd.CommandPath(), strings.TrimSpace(text), cmd.UseLine())
+		if cmd.Example != "" {
+			fmt.Fprintf(&b, "\nExamples:\n\n```sh\n%s\n```\n", strings.ReplaceAll(strings.Trim(cmd.Example, "\n"), "  takt", "takt"))
+		}
+		if flags := flagsText(cmd.LocalNonPersistentFlags()); flags != "" {
+			b.WriteString("\n" + flags)
+		}
+		b.WriteString(pageOf(cmd))
+	}
+	for _, cmd := range root.Commands() {
+		walk(cmd)
+	}
+	if strings.Contains(b.String(), os.Getenv("HOME")+"/") && os.Getenv("HOME") != "" {
+		t.Error("the page names this machine's home")
+	}
+	return b.String()
+}
+
+func pageOf(cmd *cobra.Command) string {
+	page := helpPages[cmd.CommandPath()]
+	return "\n" + strings.ReplaceAll(strings.TrimSpace(page.text()), "\n", "\n\n") + "\n"
+}
+
+func flagsText(flags *pflag.FlagSet) string {
+	var b strings.Builder
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		name, _ := pflag.UnquoteUsage(f)
+		short := ""
+		if f.Shorthand != "" {
+			short = "-" + f.Shorthand + ", "
+		}
+		def := ""
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" && f.DefValue != "[]" {
+			def = " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintf(&b, "- `%s--%s` — %s%s\n", short, strings.TrimSpace(f.Name+" "+name), f.Usage, def)
+	})
+	return b.String()
+}
+
+func jobFilePage(t *testing.T) string {
+	example, err := os.ReadFile(filepath.Join("testdata", "jobfile.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if docs, err := jobfile.Parse("jobfile.yaml", example); err != nil || len(docs) != 1 {
+		t.Fatalf("the example is no job file: %v", err)
+	}
+	var b strings.Builder
+	b.WriteString("# Job files\n\n" + generated + `
+A job file holds one or more YAML documents, each one job. An unknown field is a fault, shown with its line and column; what is left out has
+its default, which is not written back. Durations are written 90s, 1h30m, 2d or 1w.
+
+` + "`takt validate -f FILE` checks a file without a server, `takt diff -f FILE` shows what it would change, `takt apply -f FILE` applies all of it or\n" +
+		"nothing. `takt schema job` prints the JSON Schema for editors, `takt schema job.spec.retry` explains one field.\n\n" +
+		"```yaml\n" + string(example) + "```\n\n| field | what | meaning |\n|---|---|---|\n")
+	var rows func(path string)
+	rows = func(path string) {
+		f, err := jobfile.Explain(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range f.Fields {
+			x := &f.Fields[i]
+			if x.ReadOnly {
+				continue
+			}
+			cell := strings.NewReplacer("|", `\|`, "\n", " ")
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.TrimPrefix(x.Path, "job."), cell.Replace(shortField(x)), cell.Replace(x.Doc))
+			rows(x.Path)
+		}
+	}
+	rows("job")
+	return b.String()
+}
+
+// shortField is the type without patterns, which the meaning says in words or the schema has.
+func shortField(f *jobfile.Field) string {
+	g := *f
+	var limits []string
+	for l := range strings.SplitSeq(f.Limits, "; ") {
+		if !strings.HasPrefix(l, "matches ") && l != "" {
+			limits = append(limits, l)
+		}
+	}
+	g.Limits = strings.Join(limits, "; ")
+	return fieldText(&g)
+}
+
+// The page's example has every part that it explains, so that it cannot grow old unseen.
+func TestJobFileExampleIsWhole(t *testing.T) {
+	example, err := os.ReadFile(filepath.Join("testdata", "jobfile.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := jobfile.Explain("job.spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range spec.Fields {
+		name := spec.Fields[i].Path[strings.LastIndexByte(spec.Fields[i].Path, '.')+1:]
+		if !bytes.Contains(example, []byte("\n  "+name+":")) {
+			t.Errorf("testdata/jobfile.yaml does not show spec.%s", name)
+		}
+	}
+}
