@@ -49,7 +49,7 @@ func newRootCommand() *cobra.Command {
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
 		newDiffCommand(&g), newExportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
 		newDeleteCommand(&g), newPauseCommand(&g), newResumeCommand(&g),
-		newLogsCommand(&g), newRetentionCommand(&g), newDescribeCommand(&g), newWaitCommand(&g), newConfigCommand(&g),
+		newLogsCommand(&g), newRetentionCommand(&g), newBackupCommand(&g), newRestoreCommand(), newMigrateCommand(), newDescribeCommand(&g), newWaitCommand(&g), newConfigCommand(&g),
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
 		newExitCodesTopic(),
 	)

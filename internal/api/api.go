@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"io"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -51,7 +52,9 @@ type Config struct {
 	Logger       *slog.Logger
 	Now          func() time.Time // the node's wall clock; nil: time.Now
 	Stopping     func() bool      // whether the server is going down (for /readyz); nil: never
-	Limits       Limits
+	// Backup makes a copy of the database and tells its size; closing removes it. nil: there is no file to copy.
+	Backup func(ctx context.Context) (io.ReadCloser, int64, error)
+	Limits Limits
 }
 
 type server struct {
@@ -65,6 +68,7 @@ type server struct {
 	logger       *slog.Logger
 	now          func() time.Time
 	stopping     func() bool
+	backup       func(ctx context.Context) (io.ReadCloser, int64, error)
 	limits       Limits
 	started      time.Time
 
@@ -91,6 +95,7 @@ func New(c Config) http.Handler {
 	s.executions()
 	s.logs()
 	s.retention()
+	s.backups()
 	s.live()
 	s.worker()
 	s.health()
@@ -110,7 +115,7 @@ func build(c Config) *server {
 	}
 	s := &server{control: c.Control, owners: c.Owners, store: c.Store, version: c.Version, tokens: newTokens(c.Token, c.WorkerToken),
 		loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
-		stopping: c.Stopping, limits: c.Limits.withDefaults(), started: c.Now(), mux: http.NewServeMux()}
+		stopping: c.Stopping, backup: c.Backup, limits: c.Limits.withDefaults(), started: c.Now(), mux: http.NewServeMux()}
 	config := huma.DefaultConfig("Takt", c.Version)
 	config.CreateHooks = nil                     // no $schema in bodies
 	config.OpenAPIPath, config.DocsPath = "", "" // the document is served by us; huma's page loads from a CDN

@@ -42,6 +42,7 @@ type App struct {
 	listener net.Listener
 	tls      *tls.Config // nil: plain HTTP
 	stopping atomic.Bool
+	copying  sync.Mutex // held while a copy for a download is there
 	closed   sync.Once
 }
 
@@ -74,6 +75,9 @@ func (a *App) assemble(ctx context.Context) error {
 			return err
 		}
 	}
+	if cfg.DataDir != "" {
+		clearCopies(cfg.DataDir)
+	}
 	if a.listener == nil {
 		if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen); err != nil {
 			return job.Errorf(job.KindConflict, "listen_failed", "the server cannot listen on %s", cfg.Listen).WithField("listen").WithCause(err)
@@ -96,6 +100,7 @@ func (a *App) assemble(ctx context.Context) error {
 		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
 		Stopping: a.stopping.Load,
+		Backup:   a.backup,
 		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
 	})
 	return nil
@@ -157,7 +162,14 @@ func (a *App) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var nodeErr, serveErr error
 	nodeDone := make(chan struct{})
-	wg.Go(func() { defer cancel(); defer close(nodeDone); nodeErr = a.node.Run(ctx) })
+	wg.Go(func() {
+		defer cancel()
+		defer close(nodeDone)
+		var settled bool
+		if settled, nodeErr = a.settle(ctx); settled && nodeErr == nil {
+			nodeErr = a.node.Run(ctx)
+		}
+	})
 	wg.Go(func() { defer cancel(); serveErr = srv.Serve(a.entrance()) })
 	wg.Go(func() { a.sweep(ctx) })
 	a.cfg.Logger.Info("serving", "address", a.Addr(), "data", a.cfg.DataDir, "tls", a.tls != nil)

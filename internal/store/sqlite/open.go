@@ -43,6 +43,7 @@ type Store struct {
 	readers chan *link
 	dbs     []*sql.DB
 	skip    mutant
+	path    string
 }
 
 var _ store.Store = (*Store)(nil)
@@ -63,7 +64,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := makePrivate(c.Path); err != nil {
 		return nil, err
 	}
-	s := &Store{readers: make(chan *link, readerCount)}
+	s := &Store{readers: make(chan *link, readerCount), path: c.Path}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.shut())
 	}
@@ -185,9 +186,7 @@ func migrate(ctx context.Context, db *sql.DB, path string) error {
 		}
 	}
 	if ahead > 1 {
-		return job.Errorf(job.KindConflict, "database_newer",
-			"the database %s has version %d, this binary knows version %d: more than one version ahead", path, have, want).
-			WithHint("start the newer takt that changed it, or restore a backup from before that")
+		return newerError(path, have, want)
 	}
 	if have >= want { // goose would say nothing; one version ahead is a rolling upgrade
 		return nil
@@ -196,6 +195,12 @@ func migrate(ctx context.Context, db *sql.DB, path string) error {
 		return classify("migrate the database", err)
 	}
 	return nil
+}
+
+func newerError(path string, have, want int64) error {
+	return job.Errorf(job.KindConflict, "database_newer",
+		"the database %s has version %d, this binary knows version %d: more than one version ahead", path, have, want).
+		WithHint("start the newer takt that changed it, or restore a backup from before that")
 }
 
 // checkOwner refuses a file of something else, before the pragmas of the handles would change it.

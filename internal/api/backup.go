@@ -1,0 +1,45 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+const pathBackup = "/api/v1/backup"
+
+func (s *server) backups() {
+	register(s, huma.Operation{OperationID: "getBackup", Method: http.MethodGet, Path: pathBackup, Tags: []string{"server"},
+		Summary:     "Download the whole database as it is at one instant",
+		Description: "The content is a SQLite file with everything that the server knows, of all namespaces. `takt restore` makes a data directory of it.",
+		Responses: map[string]*huma.Response{"200": {Description: "The file.",
+			Content: map[string]*huma.MediaType{"application/vnd.sqlite3": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}},
+	}, intake{}, s.getBackup)
+}
+
+func (s *server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+	if s.backup == nil {
+		return nil, job.Errorf(job.KindUnavailable, "no_backup", "this server has no database file of its own")
+	}
+	file, size, err := s.backup(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "application/vnd.sqlite3")
+		hc.SetHeader("Content-Length", strconv.FormatInt(size, 10))
+		hc.SetStatus(http.StatusOK)
+		_, err := io.Copy(hc.BodyWriter(), file)
+		if e := file.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			s.logger.Warn("a backup was not read to its end; its reader sees that by the length", "request", requestID(ctx), "err", err)
+		}
+	}}, nil
+}

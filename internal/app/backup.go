@@ -1,0 +1,163 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store/sqlite"
+)
+
+// copies is the pattern of what a server writes for a download, in its data directory.
+const copies = "backup-*.tmp"
+
+// Database is the path of the database in a data directory.
+func Database(dir string) string { return filepath.Join(dir, databaseName) }
+
+// Restore makes a data directory from a file that Backup wrote. It refuses a directory that a server uses (KindConflict,
+// "data_dir_locked") or that holds anything ("data_dir_not_empty"), and a file that is damaged, no database of Takt, or
+// too new for this binary. When it fails the directory stays empty.
+//
+// The first server on it grants nothing until the leases that workers may still hold have ended.
+func Restore(ctx context.Context, file, dir string) (err error) {
+	if err := check(ctx, file); err != nil {
+		return err
+	}
+	lock, err := lockDir(dir, time.Now(), "none: a restore")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.release()) }()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return job.Errorf(job.KindInvalid, "bad_data_dir", "the data directory cannot be read").WithField("data").WithCause(err)
+	}
+	for _, e := range entries {
+		if e.Name() != lockName {
+			return job.Errorf(job.KindConflict, "data_dir_not_empty", "the data directory %s holds %s already", dir, e.Name()).WithField("data").
+				WithHint("name a new directory, or move its content away")
+		}
+	}
+	part := Database(dir) + ".part"
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part) // nothing half-done stays
+		}
+	}()
+	if err := sqlite.Copy(ctx, file, part); err != nil {
+		return err
+	}
+	if err := sqlite.MarkRestored(ctx, part); err != nil {
+		return err
+	}
+	if err := os.Rename(part, Database(dir)); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return syncDir(dir)
+}
+
+// check refuses a backup that no server of this binary could use.
+func check(ctx context.Context, file string) error {
+	state, err := sqlite.Inspect(ctx, file)
+	if err != nil {
+		return err
+	}
+	if err := state.Check(file); err != nil {
+		return err
+	}
+	return sqlite.Verify(ctx, file)
+}
+
+// syncDir makes a rename in a directory durable, where directories can be synced.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	err = d.Sync()
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil // Windows
+	}
+	return errors.Join(err, d.Close())
+}
+
+// download is a copy that is being read; closing removes it.
+type download struct {
+	*os.File
+	leave func()
+}
+
+// Close removes the copy.
+func (d *download) Close() error {
+	defer d.leave()
+	return errors.Join(d.File.Close(), os.Remove(d.Name()))
+}
+
+// backup makes a copy of the database in the data directory, for one reader at a time.
+func (a *App) backup(ctx context.Context) (io.ReadCloser, int64, error) {
+	st, ok := a.store.(interface {
+		Backup(ctx context.Context, to string) error
+	})
+	if !ok || a.cfg.DataDir == "" {
+		return nil, 0, job.Errorf(job.KindUnavailable, "no_backup", "this server has no database file of its own")
+	}
+	if !a.copying.TryLock() {
+		return nil, 0, job.Errorf(job.KindConflict, "backup_running", "another backup is being made").WithHint("try again when it has ended")
+	}
+	path := filepath.Join(a.cfg.DataDir, fmt.Sprintf("backup-%d.tmp", a.cfg.Wall().UnixNano()))
+	if err := st.Backup(ctx, path); err != nil {
+		a.copying.Unlock()
+		return nil, 0, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		a.copying.Unlock()
+		return nil, 0, errors.Join(fmt.Errorf("open the copy: %w", err), os.Remove(path))
+	}
+	d := &download{File: f, leave: a.copying.Unlock}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("open the copy: %w", err), d.Close())
+	}
+	return d, info.Size(), nil
+}
+
+// clearCopies removes what a server that was killed left of downloads.
+func clearCopies(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, copies)) // the pattern is well formed
+	for _, path := range left {
+		_ = os.Remove(path) // the next start tries again
+	}
+}
+
+// settle waits, on a database that was restored, until every lease that a worker may hold without the database
+// knowing has ended (R7). It is false when ctx ended first.
+func (a *App) settle(ctx context.Context) (bool, error) {
+	st, ok := a.store.(interface {
+		Restored(ctx context.Context) (bool, time.Duration, error)
+		Settled(ctx context.Context) error
+	})
+	if !ok {
+		return true, nil
+	}
+	restored, longest, err := st.Restored(ctx)
+	if err != nil || !restored {
+		return err == nil, err
+	}
+	wait := max(longest, a.cfg.Lease.TTL) + a.cfg.Lease.OwnerTTL
+	a.cfg.Logger.Warn("the database was restored from a backup: nothing is granted until leases that it does not know of have ended", "wait", wait)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true, st.Settled(ctx)
+	case <-ctx.Done():
+		return false, nil
+	}
+}

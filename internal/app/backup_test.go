@@ -1,0 +1,188 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+)
+
+// brief is a lease that ends soon.
+var brief = partition.Lease{TTL: 4 * time.Second, Beat: time.Second, Margin: 400 * time.Millisecond, OwnerTTL: time.Second, OwnerMargin: 200 * time.Millisecond,
+	Renew: 200 * time.Millisecond}
+
+// serving is a node and its end.
+type serving struct {
+	t      *testing.T
+	node   *app.App
+	client *takt.Client
+	stop   func()
+}
+
+func startOn(t *testing.T, dir string) *serving {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	a, err := app.New(ctx, app.Config{DataDir: dir, Listen: "127.0.0.1:0", Lease: brief})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	s := &serving{t: t, node: a}
+	s.stop = func() {
+		if cancel != nil {
+			cancel()
+			cancel = nil
+			if err := <-done; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}
+	}
+	t.Cleanup(s.stop)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	if s.client, err = takt.NewClient(takt.ClientConfig{Server: a.Addr(), HTTPClient: &http.Client{Transport: transport}}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// call makes a worker's call.
+func (s *serving) call(path string, in, out any) {
+	s.t.Helper()
+	raw, err := json.Marshal(in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for {
+		req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, "http://"+s.node.Addr()+"/api/v1/worker/"+path, strings.NewReader(string(raw)))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable && s.t.Context().Err() == nil {
+			continue // no owner yet; each try is a round trip
+		}
+		if err != nil || resp.StatusCode != http.StatusOK || json.Unmarshal(body, out) != nil {
+			s.t.Fatalf("%s: %d %s %v", path, resp.StatusCode, body, err)
+		}
+		return
+	}
+}
+
+// granted triggers the job, takes the shard as a new worker and returns its token.
+func (s *serving) granted(name string) int64 {
+	s.t.Helper()
+	if _, err := s.client.PutJob(s.t.Context(), takt.Job{APIVersion: "takt/v1", Kind: "Job", Metadata: takt.JobMetadata{Name: name},
+		Spec: takt.JobSpec{Pool: name, Handler: "h"}}, takt.PutOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := s.client.Trigger(s.t.Context(), name, takt.TriggerOptions{}); err != nil {
+		s.t.Fatal(err)
+	}
+	var opened takt.OpenResponse
+	s.call("open", takt.OpenRequest{Namespace: "default", Pool: name, Worker: "w", Incarnation: name, Handlers: []string{"h"}, Slots: 1, Call: 1, LocalTime: time.Now()}, &opened)
+	var polled takt.PollResponse
+	for n := int64(1); len(polled.Assignments) == 0; n++ {
+		s.call("poll", takt.PollRequest{Session: opened.Session, Epoch: opened.Epoch, Call: n + 1, Number: n, Free: 1, WaitMs: 500}, &polled)
+	}
+	return polled.Assignments[0].Token
+}
+
+// R6 and R7 over a restored backup: the tokens that its server grants are above all that were granted before, also those
+// that the backup does not know of; and it grants none until leases that it does not know of have ended.
+func TestRestoreTokensRise(t *testing.T) {
+	dir := t.TempDir()
+	first := startOn(t, filepath.Join(dir, "data"))
+	known := first.granted("a")
+	file := filepath.Join(dir, "backup.db")
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := first.client.Backup(t.Context(), f)
+	if err := errors.Join(err, f.Close()); err != nil || size == 0 {
+		t.Fatalf("backup of %d bytes: %v", size, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "data", "backup-*")); err != nil || len(left) > 0 {
+		t.Errorf("the server kept %v, %v", left, err)
+	}
+	forgotten := first.granted("b") // after the backup
+	for range 20 {
+		forgotten = max(forgotten, first.granted("b"))
+	}
+	err = app.Restore(t.Context(), file, filepath.Join(dir, "data"))
+	if e, ok := errors.AsType[*job.Error](err); !ok || e.Code != "data_dir_locked" {
+		t.Errorf("into the directory of a running server: %v", err)
+	}
+	first.stop()
+	err = app.Restore(t.Context(), file, filepath.Join(dir, "data"))
+	if e, ok := errors.AsType[*job.Error](err); !ok || e.Code != "data_dir_not_empty" {
+		t.Errorf("over a database: %v", err)
+	}
+	if err := app.Restore(t.Context(), file, filepath.Join(dir, "restored")); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(app.Database(filepath.Join(dir, "restored"))); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	began := time.Now()
+	second := startOn(t, filepath.Join(dir, "restored"))
+	token := second.granted("b")
+	if took := time.Since(began); took < brief.TTL+brief.OwnerTTL {
+		t.Errorf("granted %v after the start: a worker may still hold a lease that the backup does not know of", took)
+	}
+	if token <= known || token <= forgotten {
+		t.Errorf("token %d after the restore, %d and %d before", token, known, forgotten)
+	}
+	second.stop()
+	began = time.Now()
+	third := startOn(t, filepath.Join(dir, "restored"))
+	if next := third.granted("c"); next <= token {
+		t.Errorf("token %d after %d", next, token)
+	}
+	if took := time.Since(began); took >= brief.TTL {
+		t.Errorf("the second server on it waited again: %v", took)
+	}
+}
+
+// What can not be restored leaves nothing behind.
+func TestRestoreRefuses(t *testing.T) {
+	dir := t.TempDir()
+	junk := filepath.Join(dir, "junk")
+	if err := os.WriteFile(junk, []byte(strings.Repeat("junk", 5000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	full := filepath.Join(dir, "full")
+	if err := os.MkdirAll(filepath.Join(full, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ file, to, code string }{
+		{filepath.Join(dir, "none"), "new", "no_database"}, {junk, "new", "not_a_database"}, {dir, "new", "no_database"}, {junk, "full", "not_a_database"},
+	} {
+		err := app.Restore(t.Context(), c.file, filepath.Join(dir, c.to))
+		if e, ok := errors.AsType[*job.Error](err); !ok || e.Code != c.code || e.Hint == "" {
+			t.Errorf("%s: %v, want %s", c.file, err, c.code)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
+		t.Error("a refused restore made a directory")
+	}
+}

@@ -1,0 +1,201 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Backup writes a copy of the database as it is at one instant into a new file that only its owner may read. Commits
+// go on meanwhile.
+func (s *Store) Backup(ctx context.Context, to string) error { return Copy(ctx, s.path, to) }
+
+// Copy is Backup for a file that this process need not have open; a server may be using it. Errors: KindNotFound when
+// there is no database, KindConflict with code "file_exists" when there is a file at to.
+func Copy(ctx context.Context, from, to string) (err error) {
+	if err := checkThere(ctx, from); err != nil {
+		return err
+	}
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return job.Errorf(job.KindConflict, "file_exists", "there is a file %s already", to).WithHint("name another file, or move that one away")
+	}
+	if err != nil {
+		return job.Errorf(job.KindUnavailable, "not_writable", "the file %s cannot be made", to).WithCause(err).
+			WithHint("check that its directory exists, its rights and its free space")
+	}
+	defer func() {
+		if err = errors.Join(err, target.Close()); err != nil {
+			_ = os.Remove(to) // half a copy is none
+		}
+	}()
+	db, err := sqlOpen(from, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(5000)"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, to); err != nil { // into a file that is empty
+		return classify("copy the database", err)
+	}
+	if err := target.Sync(); err != nil {
+		return job.Errorf(job.KindUnavailable, "disk_error", "the copy could not be made durable").WithCause(err)
+	}
+	return nil
+}
+
+// checkThere refuses a file that is missing, empty or not Takt's.
+func checkThere(ctx context.Context, path string) error {
+	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Size() == 0 {
+		return job.Errorf(job.KindNotFound, "no_database", "%s is no database", path).WithCause(err).
+			WithHint("name the data directory of a server, or a file that `takt backup` wrote")
+	}
+	return checkOwner(ctx, path)
+}
+
+// Migration is one step of the tables' form.
+type Migration struct {
+	Version int64
+	Name    string // empty for one that this binary does not know
+	Applied bool
+}
+
+// State tells how a database's form stands to this binary.
+type State struct {
+	Version    int64 // of the database
+	Known      int64 // newest that this binary knows
+	Ahead      int   // migrations that this binary does not know
+	Migrations []Migration
+}
+
+// Check refuses, as Open does, a database that this binary is too old for.
+func (s State) Check(path string) error {
+	if s.Ahead > 1 {
+		return newerError(path, s.Version, s.Known)
+	}
+	return nil
+}
+
+// Inspect reads the state of a database and changes nothing.
+func Inspect(ctx context.Context, path string) (state State, err error) {
+	if err := checkThere(ctx, path); err != nil {
+		return State{}, err
+	}
+	db, err := sqlOpen(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}})
+	if err != nil {
+		return State{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	applied, err := appliedVersions(ctx, db)
+	if err != nil {
+		return State{}, classify("read the database's version", err)
+	}
+	known, err := fs.ReadDir(embedded, "migrations")
+	if err != nil {
+		return State{}, fmt.Errorf("migrations: %w", err)
+	}
+	for _, f := range known {
+		m := Migration{Name: f.Name()}
+		if _, err := fmt.Sscanf(f.Name(), "%d_", &m.Version); err != nil {
+			return State{}, fmt.Errorf("migration %s: %w", f.Name(), err)
+		}
+		state.Known = max(state.Known, m.Version)
+		for i, v := range applied {
+			if v == m.Version {
+				m.Applied = true
+				applied = append(applied[:i], applied[i+1:]...)
+				break
+			}
+		}
+		if m.Applied {
+			state.Version = max(state.Version, m.Version)
+		}
+		state.Migrations = append(state.Migrations, m)
+	}
+	for _, v := range applied {
+		state.Ahead++
+		state.Version = max(state.Version, v)
+		state.Migrations = append(state.Migrations, Migration{Version: v, Applied: true})
+	}
+	return state, nil
+}
+
+func appliedVersions(ctx context.Context, db *sql.DB) (all []int64, err error) {
+	rows, err := db.QueryContext(ctx, `SELECT DISTINCT version_id FROM goose_db_version WHERE version_id > 0 AND is_applied ORDER BY version_id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v int64
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}
+
+// Verify reads a whole database and refuses, with code "database_damaged", one that is not sound.
+func Verify(ctx context.Context, path string) (err error) {
+	if err := checkThere(ctx, path); err != nil {
+		return err
+	}
+	db, err := sqlOpen(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var found string
+	if err := db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&found); err != nil {
+		return classify("check "+path, err)
+	}
+	if found != "ok" {
+		return job.Errorf(job.KindUnavailable, "database_damaged", "%s is damaged: %s", path, found).WithHint("take another backup")
+	}
+	return nil
+}
+
+// MarkRestored notes in a copy that it is one, for the server that opens it: workers may hold leases that it does not
+// know of.
+func MarkRestored(ctx context.Context, path string) (err error) {
+	db, err := sqlOpen(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(FULL)"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, `INSERT INTO meta (key, value) VALUES ('restored', 1) ON CONFLICT (key) DO UPDATE SET value = 1`); err != nil {
+		return classify("mark the restored database", err)
+	}
+	return nil
+}
+
+var (
+	qRestored = statement(`SELECT count(*), (SELECT ifnull(max(ttl), 0) FROM sessions) FROM meta WHERE key = 'restored'`)
+	qSettled  = statement(`DELETE FROM meta WHERE key = 'restored'`)
+)
+
+// Restored tells whether the database comes from a backup and no server has waited for leases that it does not know
+// of; and the longest lease that it does know of.
+func (s *Store) Restored(ctx context.Context) (restored bool, longest time.Duration, err error) {
+	var n, ttl int64
+	err = s.read(ctx, "read meta", func(r *link) error {
+		_, err := r.one(qRestored, nil, &n, &ttl)
+		return err
+	})
+	return n > 0, time.Duration(ttl) * time.Millisecond, err
+}
+
+// Settled notes that the wait is over.
+func (s *Store) Settled(ctx context.Context) error {
+	return s.write(ctx, rankOwnership, "settle a restored database", func(w *link) error {
+		_, err := w.exec(qSettled)
+		return err
+	})
+}
