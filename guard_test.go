@@ -42,6 +42,7 @@ var level = map[string]int{
 	"internal/drill":           9,
 	"internal/demo":            9,
 	"cmd/takt":                 10,
+	"examples/goworker":        10,
 }
 
 // only lists packages with a closed list of imports from this module; std is all else they may import.
@@ -55,7 +56,7 @@ var only = map[string][]string{
 }
 
 // sdkUsers may import the root package: the types of the API stop there.
-var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/drill", "cmd/takt"}
+var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/drill", "cmd/takt", "examples/goworker"}
 
 // pure packages decide; they do not act.
 var pure = []string{"internal/schedule", "internal/filter", "internal/job", "internal/engine"}
@@ -306,7 +307,9 @@ func checkGoroutine(s *source, report func(ast.Node, string, ...any)) {
 	})
 }
 
-func inCommand(s *source) bool { return strings.HasPrefix(s.dir, "cmd/") }
+func inCommand(s *source) bool {
+	return strings.HasPrefix(s.dir, "cmd/") || strings.HasPrefix(s.dir, "examples/")
+}
 
 func checkPrint(s *source, report func(ast.Node, string, ...any)) {
 	if inCommand(s) {

@@ -26,12 +26,17 @@ type program struct {
 
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
+	return startIn(t, t.TempDir(), args...)
+}
+
+func startIn(t *testing.T, dir string, args ...string) *program {
+	t.Helper()
 	path, err := exec.LookPath("takt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &program{t: t, cmd: exec.Command(path, args...), lines: make(chan string, 1024)}
-	p.cmd.Dir = t.TempDir()
+	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), "HOME="+p.cmd.Dir, "TAKT_CONTEXT=", "TAKT_SERVER=")
 	r, w, err := os.Pipe()
 	if err != nil {
