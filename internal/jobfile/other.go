@@ -20,8 +20,15 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 	if len(data) > MaxSize {
 		return value, nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20)}}
 	}
+	data, faults := plainText(file, data)
+	if len(faults) > 0 {
+		return value, nil, faults
+	}
 	var bodies []ast.Node
 	for _, tokens := range split(lexer.Tokenize(string(data))) {
+		if e := tooCostly(file, tokens); e != nil {
+			return value, nil, Errors{e}.show(data)
+		}
 		tree, err := parser.Parse(tokens, 0)
 		if err != nil {
 			return value, nil, Errors{syntaxError(file, err)}
@@ -43,6 +50,9 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 	}
 	doc := &Doc{File: file, places: findPlaces(bodies[0])}
 	doc.Line = doc.places.value("").line
+	if e := tooLarge(file, bodies[0]); e != nil {
+		return value, nil, Errors{e}.show(data)
+	}
 	var tree any
 	if err := yaml.NodeToValue(bodies[0], &tree); err != nil {
 		return value, nil, Errors{syntaxError(file, err)}

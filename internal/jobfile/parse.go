@@ -38,15 +38,25 @@ func Parse(file string, data []byte) ([]Doc, error) {
 		return nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20),
 			Hint: "cut it into several files; apply takes a directory"}}
 	}
+	data, faults := plainText(file, data)
+	if len(faults) > 0 {
+		return nil, faults
+	}
 	var docs []Doc
-	var faults Errors
 	for _, tokens := range split(lexer.Tokenize(string(data))) {
+		if e := tooCostly(file, tokens); e != nil {
+			return nil, append(faults, e).show(data)
+		}
 		tree, err := parser.Parse(tokens, 0)
 		if err != nil {
 			return nil, append(faults, syntaxError(file, err)).show(data)
 		}
 		for _, d := range tree.Docs {
 			if d.Body == nil || d.Body.Type() == ast.NullType || d.Body.Type() == ast.CommentType {
+				continue
+			}
+			if e := tooLarge(file, d.Body); e != nil {
+				faults = append(faults, e)
 				continue
 			}
 			doc, errs := read(file, data, d.Body)
@@ -122,6 +132,7 @@ func (d *Doc) judge(text []byte, registry huma.Registry, schema *huma.Schema) Er
 	for _, err := range res.Errors {
 		faults = append(faults, d.explain(err, registry, schema))
 	}
+	faults = append(faults, d.strict(registry, schema, "", value)...)
 	slices.SortStableFunc(faults, func(a, b *Error) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
