@@ -55,7 +55,7 @@ func (s *storm) rage(d time.Duration) {
 func (s *storm) calm() {
 	c := s.c
 	c.server.st.setRule(nil)
-	for _, m := range s.members() {
+	for _, m := range s.c.members() {
 		m.link.Rule(nil)
 		m.link.Heal()
 	}
@@ -88,15 +88,8 @@ func (s *storm) newcomer() {
 	s.c.join(fmt.Sprintf("w%d", s.names), 6)
 }
 
-// members lists the workers by name.
-func (s *storm) members() []*member {
-	all := s.c.members()
-	slices.SortFunc(all, func(a, b *member) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
-	return all
-}
-
 func (s *storm) anyone() *member {
-	all := s.members()
+	all := s.c.members()
 	return all[s.dice.IntN(len(all))]
 }
 
