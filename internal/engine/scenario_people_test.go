@@ -23,7 +23,7 @@ func (s *scenario) doJob(c *command) error {
 		def.UID = job.UID{15: byte(len(s.jobs) + 1)}
 	}
 	p := &def.Spec
-	p.Pool, p.Handler, p.Shards = "files", c.str("handler", "index"), c.num("shards", 0)
+	p.Pool, p.Handler, p.Shards = c.str("pool", "files"), c.str("handler", "index"), c.num("shards", 0)
 	p.Retry = job.Retry{MaxAttempts: c.num("attempts", 0), Initial: c.dur("initial", 0), Jitter: c.str("jitter", "none")}
 	p.Timeout = job.Timeout{Attempt: c.dur("timeout", 0), Stall: c.dur("stall", 0), Grace: c.dur("grace", 0)}
 	p.Disabled = c.has("disabled")
@@ -100,6 +100,10 @@ func (s *scenario) doAdvance(c *command) error {
 func (s *scenario) doPause(c *command) error {
 	d, err := time.ParseDuration(c.arg(0))
 	s.mono += d
+	if c.has("together") { // the calls that follow arrive in the step after the pause
+		s.gathers, s.together = true, nil
+		return err
+	}
 	return cmpErr(err, s.step())
 }
 
