@@ -63,13 +63,13 @@ func (e *Engine) wantBacklog() *WantBacklog {
 		return nil
 	}
 	p.askedBack = 0
-	from, any := backlogKey{}, p.fresh
+	from, wanted := backlogKey{}, p.fresh
 	for _, pool := range e.pools {
-		if !p.fresh && pool.hungry(e.cfg.ReadyMax) && (!any || pool.backlog.after.less(from)) {
-			from, any = pool.backlog.after, true
+		if !p.fresh && pool.hungry(e.cfg.ReadyMax) && (!wanted || pool.backlog.after.less(from)) {
+			from, wanted = pool.backlog.after, true
 		}
 	}
-	if !any {
+	if !wanted {
 		return nil
 	}
 	if late {

@@ -16,7 +16,6 @@ import (
 type database struct {
 	seq       int64
 	lastToken job.Token
-	epoch     job.Epoch
 	live      map[job.ExecutionID]*record
 	history   map[job.ExecutionID]*record
 	revisions map[job.UID][]*job.Definition

@@ -97,11 +97,9 @@ func (e *Engine) head(p *pool, handler string) *shard {
 	return nil
 }
 
-func (p *pool) unready(q *readyQueue) *shard {
-	s := heap.Pop(q).(*shard)
-	s.inReady = false
+func (p *pool) unready(q *readyQueue) {
+	heap.Pop(q).(*shard).inReady = false
 	p.queued--
-	return s
 }
 
 // sortRipe puts what a step looks at into a fixed order: sessions by id, then shards by their keys.
