@@ -1,0 +1,36 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestEarlyCancels: more cancels than the inbox's page holds overtake the triggers of their executions.
+// They must neither be lost nor keep the triggers out of the pages.
+func TestEarlyCancels(t *testing.T) {
+	const n = inboxLimit + 20
+	s := newScenario()
+	run := func(line string) {
+		if _, err := s.run(line); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	run("worker A slots=4")
+	run("job files")
+	run(fmt.Sprintf("trigger files times=%d unread", n))
+	for i := range n {
+		run(fmt.Sprintf("cancel e%d unread", i+1))
+	}
+	for range 10 {
+		run("inbox")
+	}
+	if len(s.db.inbox) > 0 {
+		t.Fatalf("%d entries stay in the inbox", len(s.db.inbox))
+	}
+	for i := range n {
+		run(fmt.Sprintf("expect e%d cancelled", i+1))
+	}
+	if n := len(s.check.tokens); n > 0 {
+		t.Errorf("%d shards were given to a worker although they were cancelled first", n)
+	}
+}
