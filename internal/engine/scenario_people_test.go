@@ -61,7 +61,7 @@ func (s *scenario) doTrigger(c *command) error {
 		if p := c.str("params", ""); p != "" {
 			req.Params = json.RawMessage(p)
 		}
-		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{0, 0, byte(s.requests)})}
+		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{8: byte(s.requests >> 8), 9: byte(s.requests)})}
 		s.names.exec(e.Execution)
 		s.db.post(e)
 	}
