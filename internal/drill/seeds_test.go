@@ -19,7 +19,7 @@ import (
 var (
 	oneSeed   = flag.Int64("seed", -1, "play this seed alone")
 	dump      = flag.String("dump", "", "where TestReplay writes what it compares, for a diff")
-	manySeeds = flag.Int("seeds", 30, "how many seeds TestSeeds plays")
+	manySeeds = flag.Int("seeds", 20, "how many seeds TestSeeds plays")
 )
 
 // playSeed runs ten virtual minutes of storm and returns their history.
