@@ -22,6 +22,7 @@ type database struct {
 	cursors   map[cursorKey]job.Cursor
 	sessions  map[job.SessionID]job.Session
 	inbox     []engine.Entry
+	behind    map[int64]bool // cancels that were asked while their trigger waited
 	entries   int64
 	decisions []job.Decision
 	poison    []engine.Poison
@@ -39,14 +40,14 @@ type cursorKey struct {
 
 func newDatabase() *database {
 	return &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{},
-		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}}
+		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}, behind: map[int64]bool{}}
 }
 
 func (d *database) copy() *database {
 	c := *d
 	c.live, c.history = copyRecords(d.live), copyRecords(d.history)
 	c.revisions, c.cursors, c.sessions = maps.Clone(d.revisions), maps.Clone(d.cursors), maps.Clone(d.sessions)
-	c.inbox = slices.Clone(d.inbox)
+	c.inbox, c.behind = slices.Clone(d.inbox), maps.Clone(d.behind)
 	return &c
 }
 
@@ -214,15 +215,20 @@ func (d *database) ordered() []*record {
 func (d *database) post(e engine.Entry) int64 {
 	d.entries++
 	e.ID = d.entries
+	if e.Kind == engine.EntryCancel {
+		d.behind[e.ID] = slices.ContainsFunc(d.inbox, func(o engine.Entry) bool {
+			return o.Kind == engine.EntryTrigger && o.Execution == e.Execution
+		})
+	}
 	d.inbox = append(d.inbox, e)
 	return e.ID
 }
 
 func (d *database) inboxPage(limit int) engine.InboxPage {
 	p := engine.InboxPage{Seq: d.seq}
-	for _, cancels := range []bool{true, false} {
+	for _, first := range []bool{true, false} {
 		for _, e := range d.inbox {
-			if (e.Kind == engine.EntryCancel) != cancels || len(p.Entries) == limit {
+			if (e.Kind == engine.EntryCancel && !d.behind[e.ID]) != first || len(p.Entries) == limit {
 				continue
 			}
 			e.Definition = d.newest(e.Job)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestEarlyCancels: more cancels than the inbox's page holds overtake the triggers of their executions.
-// They must neither be lost nor keep the triggers out of the pages.
+// TestEarlyCancels: cancels are asked while the triggers of their executions still wait in the inbox, more
+// than its page holds. They must neither be lost nor keep the triggers out of the pages.
 func TestEarlyCancels(t *testing.T) {
 	const n = inboxLimit + 20
 	s := newScenario()
@@ -15,7 +15,6 @@ func TestEarlyCancels(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
-	run("worker A slots=4")
 	run("job files")
 	run(fmt.Sprintf("trigger files times=%d unread", n))
 	for i := range n {
@@ -29,8 +28,5 @@ func TestEarlyCancels(t *testing.T) {
 	}
 	for i := range n {
 		run(fmt.Sprintf("expect e%d cancelled", i+1))
-	}
-	if n := len(s.check.tokens); n > 0 {
-		t.Errorf("%d shards were given to a worker although they were cancelled first", n)
 	}
 }

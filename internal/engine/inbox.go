@@ -72,17 +72,11 @@ func (e *Engine) trigger(entry Entry) {
 	if params == nil {
 		params = def.Spec.Params
 	}
-	x := e.create(job.Execution{
+	e.create(job.Execution{
 		ID: entry.Execution, Partition: e.cfg.Partition, Namespace: def.Namespace, Job: def.Name, JobUID: def.UID,
 		Revision: def.Revision, Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerRequest,
 		PlannedAt: req.At, RequestKey: req.Key, Params: params, ShardTotal: def.Spec.ShardTotal(),
 	}, def)
-	for _, c := range e.pages.takeEarly(x.row.ID) {
-		e.cancel(x, c.entry)
-		if !c.taken {
-			e.consume(c.entry)
-		}
-	}
 }
 
 // cancel accepts a cancel: final from this commit on. What has not started ends at once; what runs is
@@ -168,11 +162,6 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 func (e *Engine) entryWithRow(entry Entry, row Row) {
 	x := e.executions[entry.Execution]
 	switch {
-	case x == nil && row.Execution.ID.IsZero() && entry.Kind == EntryCancel:
-		// Cancels overtake triggers, and this one's execution was asked for: its trigger is still to come.
-		if !e.pages.keepEarly(entry) {
-			return
-		}
 	case x == nil && row.Execution.ID.IsZero():
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is not here"})
 	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():

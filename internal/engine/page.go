@@ -27,9 +27,7 @@ type pageBook struct {
 	backFrom  backlogKey    // it begins behind this key
 	distrust  int           // so many backlog pages may be answers to an earlier question
 
-	entries map[job.ExecutionID][]Entry       // wait for rows
-	early   map[job.ExecutionID][]earlyCancel // cancels that overtook the trigger of their execution
-	earlyN  int
+	entries map[job.ExecutionID][]Entry // wait for rows
 	reports []waitingReport
 	asked   map[job.ExecutionID]time.Duration
 }
@@ -44,7 +42,7 @@ const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
 	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, eaten: map[int64]int64{},
-		odd: map[int64]bool{}, entries: map[job.ExecutionID][]Entry{}, early: map[job.ExecutionID][]earlyCancel{}, asked: map[job.ExecutionID]time.Duration{}}
+		odd: map[int64]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: map[job.ExecutionID]time.Duration{}}
 }
 
 // commit notes what a batch changes.
@@ -104,33 +102,7 @@ func (p *pageBook) entryTaken(seq int64, entry Entry) bool {
 		return true
 	}
 	same := func(w Entry) bool { return w.ID == entry.ID }
-	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same) ||
-		slices.ContainsFunc(p.early[entry.Execution], func(c earlyCancel) bool { return same(c.entry) })
-}
-
-// earlyMax bounds how many early cancels stay in the inbox, where they take room in its pages that the
-// triggers behind them need. More are consumed and held in memory alone.
-const earlyMax = 64
-
-type earlyCancel struct {
-	entry Entry
-	taken bool // consumed already
-}
-
-// keepEarly keeps a cancel whose execution is not there yet; true when its entry is to be consumed now.
-func (p *pageBook) keepEarly(entry Entry) bool {
-	p.earlyN++
-	c := earlyCancel{entry, p.earlyN > earlyMax}
-	p.early[entry.Execution] = append(p.early[entry.Execution], c)
-	return c.taken
-}
-
-// takeEarly gives the cancels that were waiting for the execution id.
-func (p *pageBook) takeEarly(id job.ExecutionID) []earlyCancel {
-	cancels := p.early[id]
-	delete(p.early, id)
-	p.earlyN -= len(cancels)
-	return cancels
+	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same)
 }
 
 // strange notes an entry of an unknown kind; true the first time.
