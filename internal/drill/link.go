@@ -84,8 +84,10 @@ func (l *Link) Rule(rule func(Call) Verdict) {
 	l.rule = rule
 }
 
-// Cut silences the link in both directions, without a word to either end; Heal ends that.
-func (l *Link) Cut()  { l.setCut(true) }
+// Cut silences the link in both directions, without a word to either end.
+func (l *Link) Cut() { l.setCut(true) }
+
+// Heal ends a cut.
 func (l *Link) Heal() { l.setCut(false) }
 
 // Close cuts the link for good and ends what is under way on it, as the death of the process does.
@@ -204,7 +206,9 @@ func (l *Link) later(req *http.Request, body []byte, delay time.Duration) {
 		if sleep(ctx, delay) != nil || l.isCut() {
 			return
 		}
-		_, _, _ = l.send(ctx, req, body) // nobody waits for what becomes of it
+		if resp, _, err := l.send(ctx, req, body); err == nil { // nobody waits for what becomes of it
+			_ = resp.Body.Close()
+		}
 	})
 }
 
