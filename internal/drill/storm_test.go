@@ -137,8 +137,10 @@ func (s *storm) trigger() {
 		gap := time.Duration(i)*37*time.Millisecond + s.upTo(time.Millisecond)
 		s.asks.Go(func() {
 			time.Sleep(gap)
-			if id, err := s.c.trigger(name, key); err == nil {
-				s.ack(key, id)
+			client, link := s.c.asker(fmt.Sprintf("%s.%d", key, i))
+			defer link.Close()
+			if r, err := client.Trigger(s.c.t.Context(), name, takt.TriggerOptions{IdempotencyKey: key}); err == nil {
+				s.ack(key, r.Execution)
 			}
 		})
 	}
@@ -164,12 +166,15 @@ func (s *storm) ask(what string) {
 		return
 	}
 	id := ids[max(0, len(ids)-1-s.dice.IntN(4))]
+	s.keys++
+	client, link := s.c.asker(fmt.Sprintf("ask%d", s.keys))
 	s.asks.Go(func() {
+		defer link.Close()
 		// An error means that it is not known whether the request counts: the checker judges what does.
 		if what == "cancel" {
-			_, _ = s.c.people.Cancel(s.c.t.Context(), id, "")
+			_, _ = client.Cancel(s.c.t.Context(), id, "")
 		} else {
-			_, _ = s.c.people.Rerun(s.c.t.Context(), id, "")
+			_, _ = client.Rerun(s.c.t.Context(), id, "")
 		}
 	})
 }
