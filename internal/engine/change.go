@@ -135,7 +135,7 @@ func (e *Engine) dropCursor(c job.Cursor) {
 
 // create makes a new execution with its queued shards. It is held in memory, unless the queues are
 // full: then it stays in the database and is paged in later (R14).
-func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
+func (e *Engine) create(row job.Execution, def *job.Definition) {
 	x := &execution{row: row, def: def, open: row.ShardTotal}
 	x.row.State = job.ExecutionQueued
 	x.row.CreatedAt = e.now.Wall
@@ -162,7 +162,6 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	} else {
 		pool.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
 	}
-	return x
 }
 
 // forget drops an execution that has ended, or that is not to be held, from memory.
