@@ -147,11 +147,8 @@ func (l *Link) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.later(req, body, v.Delay)
 	}
 	resp, answer, err := l.send(ctx, req, body)
-	if err != nil {
-		return nil, err
-	}
-	if err := sleep(ctx, l.latency(c, "answer")); err != nil {
-		return nil, err
+	if late := sleep(ctx, l.latency(c, "answer")); err != nil || late != nil { // a broken connection is news too
+		return nil, errors.Join(err, late)
 	}
 	if l.isCut() || v.Fault == AnswerLost {
 		return nil, l.nowhere(ctx)
