@@ -33,13 +33,13 @@ func (e *Engine) dispatchPool(p *pool) {
 // nextShard is the first shard, in the order of work, whose handler some session can take now, and that
 // session; nil when there is none.
 func (e *Engine) nextShard(p *pool) (best *shard, to *session) {
-	for _, handler := range slices.Sorted(maps.Keys(p.queues)) {
-		s := e.head(p, handler)
-		if s == nil || best != nil && !before(s, best) {
+	for _, handler := range slices.Sorted(maps.Keys(p.lines)) {
+		l := p.lines[handler]
+		if len(l.shards) == 0 || l.offers == 0 || best != nil && !before(l.shards[0], best) {
 			continue
 		}
 		if r := e.route(p, handler); r != nil {
-			best, to = s, r
+			best, to = l.shards[0], r
 		}
 	}
 	return best, to
@@ -64,19 +64,15 @@ func (e *Engine) route(p *pool, handler string) *session {
 // canTake tells whether a lease may be granted to s now: it waits for work, has a slot, and was heard
 // recently enough that the holder would have at least one beat of its lease before it.
 func (e *Engine) canTake(s *session) bool {
-	return s.waiting != nil && s.free() > 0 && s.heardAt+s.TTL-s.Margin > e.now.Mono+s.Beat
+	return s.waiting != nil && s.free() > 0 && e.heardLately(s)
 }
+
+func (e *Engine) heardLately(s *session) bool { return s.heardAt+s.TTL-s.Margin > e.now.Mono+s.Beat }
 
 // grant leases a shard to a session. Both deadlines hang on the newest call that the session was heard
 // with: the judge's counts from taking it in, the holder's from the instant before it was sent (R7).
 func (e *Engine) grant(s *shard, to *session) {
 	x := s.exec
-	q := to.pool.queues[x.row.Handler]
-	if q.shards[0] != s {
-		panic("engine: grant of a shard that is not first in its queue")
-	}
-	to.pool.unready(q)
-
 	e.token++
 	s.Token, s.sess, s.Session, s.Worker = e.token, to, to.ID, to.Worker
 	s.Closed, s.Confirmed, s.told = false, false, false
