@@ -54,6 +54,7 @@ func (e *Engine) setShard(s *shard, to job.ShardState, why job.Reason) {
 	e.touchShard(s)
 	e.fact(Fact{Kind: FactShardState, Job: s.exec.name(), Execution: s.Execution, Shard: s.Index, Token: s.Token,
 		From: string(from), To: string(to), Reason: why})
+	e.unqueue(s)
 	s.retryAt, s.RetryAt = 0, 0
 	if to != job.ShardStopping {
 		s.stopBy, s.StopBy = 0, 0
@@ -146,8 +147,8 @@ func (e *Engine) create(row job.Execution, def *job.Definition) {
 	e.touch(x)
 	e.fact(Fact{Kind: FactExecutionCreated, Job: x.name(), Execution: row.ID, PlannedAt: row.PlannedAt, Count: int64(row.ShardTotal),
 		To: string(x.row.State), Note: string(row.Trigger)})
-	pool := e.pool(row.Namespace, row.Pool)
-	held := pool.holds(row.ShardTotal, e.cfg.ReadyMax)
+	line := e.lineOf(&x.row)
+	held := line.holds(row.ShardTotal, e.cfg.ReadyMax)
 	x.shards = make([]*shard, row.ShardTotal)
 	for i := range x.shards {
 		s := &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}
@@ -160,7 +161,8 @@ func (e *Engine) create(row job.Execution, def *job.Definition) {
 	if held {
 		e.executions[row.ID] = x
 	} else {
-		pool.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
+		line.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
+		e.pages.watch(line)
 	}
 }
 

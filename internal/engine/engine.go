@@ -75,7 +75,7 @@ type shard struct {
 	retryAt   time.Duration
 	stopBy    time.Duration
 	told      bool // its stop was sent with a poll answer; beats repeat it
-	inReady   bool // a ready queue has an entry for it
+	place     int  // in its line, from 1; 0: it is in none
 	timerAt   time.Duration
 }
 

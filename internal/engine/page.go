@@ -21,11 +21,12 @@ type pageBook struct {
 	floor   int64             // pages older than this can not be judged any more
 	odd     map[int64]bool    // entries of unknown kinds that were reported
 
-	others    backlog       // of pools that are not known
-	fresh     bool          // the queued executions of the database were not looked at yet
-	askedBack time.Duration // of the backlog page on its way; 0: none
-	backFrom  backlogKey    // it begins behind this key
-	distrust  int           // so many backlog pages may be answers to an earlier question
+	others    backlog        // of lines that are not known
+	behind    map[*line]bool // that may get hungry, see watch
+	fresh     bool           // the queued executions of the database were not looked at yet
+	askedBack time.Duration  // of the backlog page on its way; 0: none
+	backFrom  backlogKey     // it begins behind this key
+	distrust  int            // so many backlog pages may be answers to an earlier question
 
 	entries map[job.ExecutionID][]Entry // wait for rows
 	reports []waitingReport
@@ -42,7 +43,7 @@ const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
 	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, eaten: map[int64]int64{},
-		odd: map[int64]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: map[job.ExecutionID]time.Duration{}}
+		odd: map[int64]bool{}, behind: map[*line]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: map[job.ExecutionID]time.Duration{}}
 }
 
 // commit notes what a batch changes.

@@ -116,8 +116,7 @@ func (e *Engine) open(ev SessionOpen) {
 
 func (e *Engine) addSession(row job.Session) *session {
 	s := &session{Session: row, held: map[job.Token]*shard{}, heardAt: e.now.Mono}
-	s.pool = e.pool(row.Namespace, row.Pool)
-	s.pool.sessions[s.ID] = s
+	e.join(s)
 	e.sessions[s.ID] = s
 	return s
 }
@@ -129,7 +128,7 @@ func (e *Engine) endSession(s *session, why job.Reason) {
 		s.waiting = nil
 	}
 	delete(e.sessions, s.ID)
-	delete(s.pool.sessions, s.ID)
+	e.leave(s)
 	e.wantDispatch(s.pool)
 	e.step.batch.EndSessions = append(e.step.batch.EndSessions, s.ID)
 	e.fact(Fact{Kind: FactSessionEnded, Session: s.ID, Worker: s.Worker, Reason: why})
