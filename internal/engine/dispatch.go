@@ -61,10 +61,11 @@ func (e *Engine) route(p *pool, handler string) *session {
 	return best
 }
 
-// canTake tells whether a lease may be granted to s now: it waits for work, has a slot, and was heard
-// recently enough that the holder would have at least one beat of its lease before it.
+// canTake tells whether a lease may be granted to s now: it waits for work, has a slot, was heard
+// recently enough that the holder would have at least one beat of its lease before it, and what it is
+// answered with has not grown too large for one answer.
 func (e *Engine) canTake(s *session) bool {
-	return s.waiting != nil && s.free() > 0 && e.heardLately(s)
+	return s.waiting != nil && s.free() > 0 && e.heardLately(s) && s.offered < e.cfg.AnswerMax
 }
 
 func (e *Engine) heardLately(s *session) bool { return s.heardAt+s.TTL-s.Margin > e.now.Mono+s.Beat }
@@ -104,7 +105,7 @@ func (e *Engine) grant(s *shard, to *session) {
 		Session: to.ID, Worker: to.Worker, Reason: job.RouteLeastBusy, PlannedAt: x.row.PlannedAt, Checkpoint: s.CheckpointSeq,
 		Call: s.leaseCall, Until: e.now.Wall.Add(s.deadline - e.now.Mono)})
 	e.counters.Granted++
-	to.offer = append(to.offer, s)
+	to.put(s)
 	e.wantAnswer(to)
 	e.arm(s)
 }

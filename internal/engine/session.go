@@ -21,6 +21,7 @@ type session struct {
 	polls     int64         // highest poll number seen
 	unknown   int           // slots that the worker calls busy and that no lease of ours explains
 	offer     []*shard      // granted in this step, or to be offered again with the next answer
+	offered   int           // bytes of offer
 	unheardAt time.Duration // when this owner counts as one that heard nothing; 0: it heard, or was counted
 	telling   bool          // it is in stepState.polls
 	timerAt   time.Duration
@@ -156,10 +157,10 @@ func (e *Engine) poll(ev Poll) {
 		}
 	}
 	s.unknown = max(0, s.Slots-s.delivered()-ev.Free)
-	s.offer = s.offer[:0]
+	s.offer, s.offered = s.offer[:0], 0
 	for _, token := range sortedTokens(s.held) {
-		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed {
-			e.offerAgain(s, h)
+		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed && s.offered < e.cfg.AnswerMax {
+			e.offerAgain(s, h) // the rest with the next poll, which names these
 		}
 	}
 	e.wantDispatch(s.pool)
@@ -186,7 +187,13 @@ func (e *Engine) offerAgain(s *session, h *shard) {
 		h.leaseCall = s.heardCall
 		h.deadline = max(h.deadline, e.now.Mono+s.TTL)
 	}
+	s.put(h)
+}
+
+// put adds an assignment to the answer of the hanging poll.
+func (s *session) put(h *shard) {
 	s.offer = append(s.offer, h)
+	s.offered += len(h.exec.row.Params) + len(h.Checkpoint)
 }
 
 func (e *Engine) pollGone(ev PollGone) {
@@ -213,7 +220,7 @@ func (e *Engine) answerPolls() {
 	for _, s := range e.step.polls {
 		s.telling = false
 		offer := s.offer
-		s.offer = nil
+		s.offer, s.offered = nil, 0
 		if s.waiting == nil {
 			continue // the next poll is offered again what is not confirmed by then
 		}
