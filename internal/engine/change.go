@@ -17,11 +17,17 @@ func (e *Engine) touch(x *execution) {
 }
 
 func (e *Engine) touchShard(s *shard) {
+	if s.bare {
+		panic(fmt.Sprintf("execution %s shard %d: a write after its end would lose its values", s.Execution, s.Index))
+	}
 	if !s.dirty {
 		s.dirty = true
 		e.step.shards = append(e.step.shards, s)
 	}
 }
+
+// strip drops the values of a shard that has ended: nobody here needs them, and their execution may live on.
+func (s *shard) strip() { s.Checkpoint, s.Result, s.bare = nil, nil, true }
 
 func (e *Engine) touchSession(s *session) {
 	if !s.dirty {

@@ -93,7 +93,7 @@ type PoolView struct {
 
 // ExecutionView is an execution in memory with the reason why each shard waits.
 type ExecutionView struct {
-	Row   Row
+	Row   Row             // its ended shards are without Checkpoint and Result
 	Waits []job.Reason    // by shard; "" when it does not wait
 	Left  []time.Duration // lease left by shard; 0 when not leased
 }

@@ -76,6 +76,7 @@ type shard struct {
 	stopBy    time.Duration
 	told      bool // its stop was sent with a poll answer; beats repeat it
 	place     int  // in its line, from 1; 0: it is in none
+	bare      bool // it has ended, and its values are in the database only
 	timerAt   time.Duration
 }
 
@@ -184,6 +185,9 @@ func (e *Engine) end() Result {
 			row.Attempts = slices.Clone(s.Attempts) // changed in place later, while this batch is in flight
 			b.Shards = append(b.Shards, ShardWrite{From: s.stored, Row: row})
 			s.stored, s.dirty = s.State, false
+			if s.State.Ended() {
+				s.strip()
+			}
 		}
 	}
 	for _, s := range st.sessions {

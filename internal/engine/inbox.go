@@ -120,14 +120,17 @@ func (e *Engine) rerun(row Row, entry Entry) {
 	}
 }
 
-// hold takes rows into memory as they are.
+// hold takes rows into memory, but for the values of shards that have ended.
 func (e *Engine) hold(row Row) *execution {
 	x := &execution{row: row.Execution, stored: row.Execution.State, def: row.Definition}
 	x.shards = make([]*shard, len(row.Shards))
 	for i, r := range row.Shards {
 		x.shards[i] = &shard{Shard: r, exec: x, stored: r.State}
-		if !r.State.Ended() {
+		switch ended := r.State.Ended(); {
+		case !ended:
 			x.open++
+		case r.State == job.ShardSucceeded || !row.Execution.State.Ended():
+			x.shards[i].strip() // no rerun will go on from it
 		}
 	}
 	e.executions[x.row.ID] = x
