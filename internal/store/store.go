@@ -151,7 +151,9 @@ type Control interface {
 	SweepRequestKeys(ctx context.Context, before job.Instant, limit int) (int, error)
 }
 
-// Page is a keyset page request: rows behind After (opaque to callers, "" for the first), ≤ Limit.
+// Page is a keyset page request: rows behind After (opaque to callers, "" for the first), ≤ Limit. A page
+// may be shorter than Limit and lead on all the same: it is bounded by PageBytes, too, and the rows that a
+// list looks at for one page are bounded, so that a page may even be empty.
 type Page struct {
 	After string
 	Limit int
@@ -181,7 +183,8 @@ type JobRow struct {
 	Cursors    []job.Cursor
 }
 
-// Reader is used by lists and pages. next is "" at the end. Lists never count and never use OFFSET.
+// Reader is used by lists and pages. next is "" at the end, and only there. Lists never count and never use
+// OFFSET; they delay no engine, and end when ctx does.
 type Reader interface {
 	Job(ctx context.Context, namespace, name string) (JobRow, error)
 	Jobs(ctx context.Context, namespace string, p Page) (rows []JobRow, next string, err error)

@@ -299,7 +299,7 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 
 // EntryPending implements store.Control.
 func (s *Store) EntryPending(ctx context.Context, entry int64) (pending bool, err error) {
-	err = s.read(ctx, "read inbox", func(r *link) error {
+	err = s.look(ctx, "read inbox", func(r *link) error {
 		var one int64
 		pending, err = r.one(qPending, []any{entry}, &one)
 		return err
