@@ -81,8 +81,8 @@ const (
 )
 
 // New makes the handler of everything under one port. It may be served by any http.Server; the handler
-// sets no write deadlines and bounds bodies, hanging polls and reads by itself. A missing part is a
-// wiring mistake and panics.
+// bounds bodies, hanging polls, reads and the writing of answers by itself. A missing part is a wiring
+// mistake and panics.
 func New(c Config) http.Handler {
 	s := build(c)
 	s.people()
@@ -177,7 +177,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	begun, seen := s.now(), &watched{ResponseWriter: w}
+	begun, seen := s.now(), &watched{ResponseWriter: w, conn: bound(w, r)}
 	defer func() {
 		if v := recover(); v != nil {
 			s.panicked(seen, r, v)
@@ -211,28 +211,3 @@ func (s *server) panicked(w *watched, r *http.Request, v any) {
 		s.refuse(w, r, panicError())
 	}
 }
-
-// watched remembers the status of an answer.
-type watched struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader notes the first status.
-func (w *watched) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implies 200.
-func (w *watched) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
