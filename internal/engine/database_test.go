@@ -297,3 +297,14 @@ func (d *database) executionPage(ids []job.ExecutionID) engine.ExecutionPage {
 	}
 	return p
 }
+
+func (d *database) shardPage(refs []engine.ShardRef) engine.ShardPage {
+	p := engine.ShardPage{Seq: d.seq, Asked: refs}
+	for _, ref := range refs {
+		if r := cmp.Or(d.live[ref.Execution], d.history[ref.Execution]); r != nil && ref.Index >= 0 && ref.Index < len(r.shards) {
+			s := &r.shards[ref.Index]
+			p.Rows = append(p.Rows, engine.Settled{ShardRef: ref, Token: s.Token, ReportSeq: s.ReportSeq, Closed: s.Closed})
+		}
+	}
+	return p
+}

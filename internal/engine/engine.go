@@ -145,6 +145,8 @@ func (e *Engine) take(ev Event) {
 		e.setAside(ev)
 	case ExecutionPage:
 		e.executionPage(ev)
+	case ShardPage:
+		e.shardPage(ev)
 	case InboxPage:
 		e.inboxPage(ev)
 	case SessionOpen:

@@ -62,6 +62,13 @@ type (
 		Rows  []Row
 	}
 
+	// ShardPage answers Want.Shards: shards of live or ended executions; one that is nowhere is left out.
+	ShardPage struct {
+		Seq   int64
+		Asked []ShardRef
+		Rows  []Settled
+	}
+
 	// SessionOpen opens a session or finds it again: idempotent per (pool, worker, incarnation).
 	SessionOpen struct {
 		Reply   ReplyID
@@ -124,6 +131,20 @@ type Row struct {
 	Execution  job.Execution
 	Shards     []job.Shard
 	Definition *job.Definition
+}
+
+// ShardRef names a shard.
+type ShardRef struct {
+	Execution job.ExecutionID
+	Index     int
+}
+
+// Settled is what a report about a shard that is not in memory is judged by.
+type Settled struct {
+	ShardRef
+	Token     job.Token
+	ReportSeq int64
+	Closed    bool
 }
 
 // Due is one schedule that is due soon.
@@ -216,6 +237,7 @@ type ReportItem struct {
 func (Loaded) rank() int        { return 0 }
 func (SetAside) rank() int      { return 1 }
 func (ExecutionPage) rank() int { return 2 }
+func (ShardPage) rank() int     { return 2 }
 func (InboxPage) rank() int     { return 3 }
 func (SessionOpen) rank() int   { return 4 }
 func (Report) rank() int        { return 5 }

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/taktsched/takt/internal/job"
 )
@@ -137,29 +136,23 @@ func (e *Engine) hold(row Row) *execution {
 	return x
 }
 
-// executionPage goes on with the entries and reports that waited for rows.
+// executionPage goes on with the entries that waited for rows.
 func (e *Engine) executionPage(ev ExecutionPage) {
+	p := &e.pages
 	found := map[job.ExecutionID]Row{}
 	for _, row := range ev.Rows {
 		found[row.Execution.ID] = row
 	}
-	old := e.pages.tooOld(ev.Seq)
-	usable := slices.DeleteFunc(slices.Clone(ev.Asked), func(id job.ExecutionID) bool {
-		again := e.executions[id] == nil && (old || e.pages.changed(id, ev.Seq))
-		if again {
-			e.pages.askOnce(id) // it changed since the page was read
+	for _, id := range ev.Asked {
+		if e.executions[id] == nil && (p.tooOld(ev.Seq) || p.changed(id, ev.Seq)) {
+			p.asked.again(id) // it changed since the page was read
+			continue
 		}
-		return again
-	})
-	for _, r := range e.pages.answeredReports(usable) {
-		e.answerReport(r, found)
-	}
-	for _, id := range usable {
-		for _, entry := range e.pages.answeredEntries(id) {
+		for _, entry := range p.answeredEntries(id) {
 			e.entryWithRow(entry, found[id])
 		}
 	}
-	e.pages.read(ev.Seq)
+	p.read(ev.Seq)
 }
 
 func (e *Engine) entryWithRow(entry Entry, row Row) {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,5 +95,42 @@ func TestEndedShardsKeepNoValues(t *testing.T) {
 		if !json.Valid(sh.Result) {
 			t.Errorf("the result of shard %d is %q in the end", i, sh.Result)
 		}
+	}
+}
+
+// A report about several executions that are not in memory is answered with what every page told, not with
+// the last page alone.
+func TestReportWaitsForSeveralPages(t *testing.T) {
+	s := lead(t, `
+		job files
+		trigger files times=2
+		worker A
+		report A e1/0 done success
+		report A e2/0 done success
+		pages off`)
+	var items []engine.ReportItem
+	var refs []engine.ShardRef
+	for i, name := range []string{"e1", "e2"} {
+		id, _ := s.shardOf(&command{}, name)
+		items = append(items, engine.ReportItem{Execution: id, Token: job.Token(101 + i), Seq: 1, Kind: engine.ItemDone, Outcome: engine.OutcomeSuccess})
+		refs = append(refs, engine.ShardRef{Execution: id})
+	}
+	items = append(items, engine.ReportItem{Execution: refs[1].Execution, Shard: 7, Token: 102, Seq: 1, Kind: engine.ItemDone})
+	var got *engine.Reported
+	reply := s.call("A report again", func(v any) { got = v.(*engine.Reported) })
+	events := []engine.Event{engine.Report{Reply: reply, Items: items}}
+	for _, asked := range [][]engine.ShardRef{refs[1:], {{Execution: refs[1].Execution, Index: 7}}, refs[:1]} {
+		events = append(events, s.db.shardPage(asked))
+	}
+	for _, ev := range events {
+		if got != nil {
+			t.Fatalf("answered before %T", ev)
+		}
+		if err := s.step(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []engine.ItemStatus{engine.ItemAccepted, engine.ItemAccepted, engine.ItemUnknown}; got == nil || !slices.Equal(got.Items, want) {
+		t.Errorf("answered %v, want %v", got, want)
 	}
 }

@@ -192,5 +192,8 @@ func (n *names) want(w *engine.Want) string {
 	for _, id := range w.Executions {
 		s.add(true, " %s", n.exec(id))
 	}
+	for _, ref := range w.Shards {
+		s.add(true, " %s/%d", n.exec(ref.Execution), ref.Index)
+	}
 	return strings.Join(s, "")
 }

@@ -152,6 +152,11 @@ func (s *scenario) doRead(c *command) error {
 		s.want.Backlog, want.Backlog = want.Backlog, nil
 	case "executions":
 		s.want.Executions, want.Executions = want.Executions, nil
+	case "shards":
+		s.want.Shards, want.Shards = want.Shards, nil
+		if n := c.num("limit", len(s.want.Shards)); n < len(s.want.Shards) {
+			want.Shards, s.want.Shards = s.want.Shards[n:], s.want.Shards[:n]
+		}
 	case "inbox":
 		s.want.Inbox, want.Inbox = true, false
 	}

@@ -102,6 +102,7 @@ func (w *world) wanted(n engine.Want) {
 		w.want.Backlog = n.Backlog
 	}
 	w.want.Executions = append(w.want.Executions, n.Executions...)
+	w.want.Shards = append(w.want.Shards, n.Shards...)
 }
 
 // settle answers what the core wants, and what timers want at once, until it wants no more.
@@ -144,6 +145,11 @@ func (w *world) read() engine.Event {
 	case len(n.Executions) > 0:
 		p := w.db.executionPage(n.Executions)
 		n.Executions = nil
+		return p
+	}
+	if n := &w.want; len(n.Shards) > 0 {
+		p := w.db.shardPage(n.Shards)
+		n.Shards = nil
 		return p
 	}
 	return nil

@@ -85,6 +85,9 @@ type Engine interface {
 	DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error)
 	BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error)
 	ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error)
+	// ShardPage looks where ExecutionPage does, but reads of each named shard only what settles a report
+	// about it, in the order asked.
+	ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error)
 }
 
 // Written is the receipt of a control write: the inbox entry to wait for.

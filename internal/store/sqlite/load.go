@@ -25,9 +25,13 @@ var (
 	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
 	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = ?`)
 	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = ?`)
-	qVersion       = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
-	qNewest        = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
-	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last FROM cursors WHERE job = ? ORDER BY schedule`)
+	qSettledLive   = statement(`SELECT s.token, s.report_seq, s.closed FROM shards s JOIN executions e ON e.id = s.execution
+		WHERE s.execution = ? AND s.idx = ? AND e.partition = ?`)
+	qSettledHistory = statement(`SELECT s.token, s.report_seq, s.closed FROM history_shards s JOIN history_executions e ON e.id = s.execution
+		WHERE s.execution = ? AND s.idx = ? AND e.partition = ?`)
+	qVersion   = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
+	qNewest    = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
+	qCursorsOf = statement(`SELECT job, schedule, revision, next, last FROM cursors WHERE job = ? ORDER BY schedule`)
 
 	qInbox = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
 	qDue   = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last
@@ -308,6 +312,36 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 	})
 	if err != nil {
 		return engine.ExecutionPage{}, err
+	}
+	return out, nil
+}
+
+// ShardPage implements store.Engine.
+func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	out := engine.ShardPage{Asked: slices.Clone(refs)}
+	err := s.read(ctx, "read shards", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			row := engine.Settled{ShardRef: ref}
+			args := []any{ref.Execution[:], int64(ref.Index), int64(partition)}
+			found, err := r.one(qSettledLive, args, &row.Token, &row.ReportSeq, &row.Closed)
+			if err == nil && !found {
+				found, err = r.one(qSettledHistory, args, &row.Token, &row.ReportSeq, &row.Closed)
+			}
+			if err != nil {
+				return err
+			}
+			if found {
+				out.Rows = append(out.Rows, row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ShardPage{}, err
 	}
 	return out, nil
 }

@@ -141,6 +141,26 @@ var engineCases = []examCase{
 		page, _ = s.ExecutionPage(ctx, 1, ids)
 		equal(tb, "rows of the other partition", len(page.Rows), 0)
 	}},
+	{"Engine/shards", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		live := d.insert(job.ExecutionRunning, job.ShardLeased, job.ShardLeased)
+		ended := d.insert(job.ExecutionRunning, job.ShardLeased)
+		write := func(id job.ExecutionID, n int, sh job.Shard) {
+			sh.Execution, sh.Index, sh.State = id, n, job.ShardLeased
+			d.commit(engine.Batch{Shards: []engine.ShardWrite{{From: job.ShardLeased, Row: sh}}})
+		}
+		write(live.ID, 1, job.Shard{Token: 71, ReportSeq: 5, Closed: true})
+		write(ended.ID, 0, job.Shard{Token: 72, ReportSeq: 6, Result: json.RawMessage(`{}`)})
+		d.commit(finish(ended, job.ExecutionFailed))
+		refs := []engine.ShardRef{{Execution: ended.ID}, {Execution: job.ExecutionID{5}}, {Execution: live.ID, Index: 1}, {Execution: live.ID, Index: 2}, {Execution: live.ID}}
+		page, err := s.ShardPage(ctx, 0, refs)
+		wantVerdict(tb, "ShardPage", err, "ok")
+		equal(tb, "page", page, engine.ShardPage{Seq: d.f.Seq, Asked: refs, Rows: []engine.Settled{
+			{ShardRef: refs[0], Token: 72, ReportSeq: 6}, {ShardRef: refs[2], Token: 71, ReportSeq: 5, Closed: true}, {ShardRef: refs[4]}}})
+		page, err = s.ShardPage(ctx, 1, refs)
+		wantVerdict(tb, "ShardPage", err, "ok")
+		equal(tb, "rows of the other partition", len(page.Rows), 0)
+	}},
 	{"Engine/pages are snapshots", snapshots},
 }
 

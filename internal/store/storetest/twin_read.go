@@ -103,6 +103,18 @@ func (w *twin) ExecutionPage(_ context.Context, partition int, ids []job.Executi
 	return out, nil
 }
 
+func (w *twin) ShardPage(_ context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	out := engine.ShardPage{Seq: w.parts[partition].Seq, Asked: slices.Clone(refs)}
+	for _, ref := range refs {
+		for _, s := range w.shardsOf(ref.Execution) {
+			if e, ok := w.find(ref.Execution); ok && e.Partition == partition && s.Index == ref.Index {
+				out.Rows = append(out.Rows, engine.Settled{ShardRef: ref, Token: s.Token, ReportSeq: s.ReportSeq, Closed: s.Closed})
+			}
+		}
+	}
+	return out, nil
+}
+
 // list walks everything: the rows that keep says yes to, in order, behind the place after.
 func list[T any](all []T, name string, p store.Page, keep func(T) bool, place func(T) string) (rows []T, next string, err error) {
 	var after string
