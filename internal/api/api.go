@@ -23,6 +23,10 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
+// Readier tells whether every partition is answered for; the error says which is not. *partition.Node is
+// one.
+type Readier interface{ Ready() error }
+
 // Limits are the sizes that the server takes. A zero field means the default.
 type Limits struct {
 	Body        int64         // bytes of a body of people's calls; 1 MiB
@@ -39,6 +43,7 @@ type Limits struct {
 type Config struct {
 	Control *control.Control
 	Owners  partition.Owners
+	Node    Readier
 	Store   Pinger
 	Version string // of the server
 	Token   string // bearer token of all calls but health; "": none is asked for
@@ -55,7 +60,8 @@ type Config struct {
 type server struct {
 	control      *control.Control
 	owners       partition.Owners
-	store        Pinger
+	node         Readier
+	pulse        *pulse
 	version      string
 	hasToken     bool
 	token        [sha256.Size]byte
@@ -95,8 +101,8 @@ func New(c Config) http.Handler {
 }
 
 func build(c Config) *server {
-	if c.Control == nil || c.Owners == nil || c.Store == nil || c.Logger == nil {
-		panic("api: Control, Owners, Store and Logger are required")
+	if c.Control == nil || c.Owners == nil || c.Node == nil || c.Store == nil || c.Logger == nil {
+		panic("api: Control, Owners, Node, Store and Logger are required")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -104,7 +110,7 @@ func build(c Config) *server {
 	if c.Stopping == nil {
 		c.Stopping = func() bool { return false }
 	}
-	s := &server{control: c.Control, owners: c.Owners, store: c.Store, version: c.Version, hasToken: c.Token != "",
+	s := &server{control: c.Control, owners: c.Owners, node: c.Node, pulse: newPulse(c.Store), version: c.Version, hasToken: c.Token != "",
 		token: sha256.Sum256([]byte(c.Token)), loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
 		stopping: c.Stopping, limits: c.Limits.withDefaults(), started: c.Now(), mux: http.NewServeMux()}
 	config := huma.DefaultConfig("Takt", c.Version)

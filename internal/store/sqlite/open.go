@@ -261,7 +261,7 @@ var qPing = statement(`UPDATE meta SET value = value + 1 WHERE key = 'ping'`)
 
 // Ping writes, for a full disk or a read-only file system shows only then.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.write(ctx, rankCommit, "ping", func(w *link) error {
+	return s.write(ctx, rankPeople, "ping", func(w *link) error {
 		_, err := w.exec(qPing)
 		return err
 	})
