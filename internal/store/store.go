@@ -72,7 +72,8 @@ type Engine interface {
 	Commit(ctx context.Context, f Fence, b *engine.Batch) error
 
 	// LoadPartition reads what a new engine starts from, in one snapshot: seq, last token, sessions,
-	// and every live execution that is not queued or scheduled, with its shards and definition.
+	// and every live execution that is not queued or scheduled, with its shards and definition. It is as
+	// large as what is under way.
 	LoadPartition(ctx context.Context, partition int) (engine.Loaded, error)
 
 	// InboxPage reads up to limit pending entries with the rows they refer to: cancels of what the
@@ -81,7 +82,9 @@ type Engine interface {
 	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
 
 	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.
-	// DuePage skips disabled jobs. ExecutionPage looks into live rows, then into history.
+	// DuePage skips disabled jobs. ExecutionPage looks into live rows, then into history. Each is bounded by
+	// PageBytes: DuePage and BacklogPage then end early with Partial, ExecutionPage leaves the ids that it
+	// did not come to out of Asked.
 	DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error)
 	BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error)
 	ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error)

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -111,6 +113,7 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 		row := &all[i]
 		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
 		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
+		share(row)
 	}
 	return all, nil
 }
@@ -153,7 +156,32 @@ func (d definitions) row(r *link, e job.Execution, shards query) (engine.Row, er
 		return out, err
 	}
 	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})
+	share(&out)
 	return out, err
+}
+
+// share keeps the params that most executions have, those of their job, once.
+func share(row *engine.Row) {
+	if d := row.Definition; d != nil && bytes.Equal(row.Execution.Params, d.Spec.Params) {
+		row.Execution.Params = d.Spec.Params
+	}
+}
+
+// fill reads the rows of executions into a page, as many as it holds.
+func (d definitions) fill(r *link, page *pageful[engine.Row], e job.Execution, shards query) error {
+	known := len(d)
+	row, err := d.row(r, e, shards)
+	if err != nil {
+		return err
+	}
+	size := sizeOf(&e)
+	if len(d) > known {
+		size += sizeOfDefinition(row.Definition)
+	}
+	for i := range row.Shards {
+		size += sizeOfShard(&row.Shards[i])
+	}
+	return page.add(row, size)
 }
 
 // InboxPage implements store.Engine.
@@ -216,7 +244,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out := engine.DuePage{Until: w.Until}
+	out, page := engine.DuePage{Until: w.Until}, pageful[engine.Due]{limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After
@@ -230,67 +258,70 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		return r.each(qDue, args, func(rows *sql.Rows) error {
 			var c job.Cursor
 			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last)
-			if err == nil {
-				c.Job = d.UID
+			if err != nil {
+				return err
 			}
-			out.Items = append(out.Items, engine.Due{Definition: d, Cursor: c})
-			return err
+			c.Job = d.UID
+			return page.add(engine.Due{Definition: d, Cursor: c}, sizeOfDefinition(d))
 		})
 	})
 	if err != nil {
 		return engine.DuePage{}, err
 	}
-	if len(out.Items) > w.Limit {
-		out.Items, out.Partial = out.Items[:w.Limit], true
-	}
+	out.Items, out.Partial = page.rows, page.more
 	return out, nil
 }
 
 // BacklogPage implements store.Engine.
 func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
 	var out engine.BacklogPage
+	page := pageful[engine.Row]{limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		var queued []job.Execution
+		queued := pageful[job.Execution]{limit: w.Limit}
 		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), w.ID[:], int64(w.Limit) + 1}, func(rows *sql.Rows) error {
 			e, err := scanExecution(rows)
-			queued = append(queued, e)
-			return err
-		}); err != nil {
-			return err
-		}
-		if len(queued) > w.Limit {
-			queued, out.Partial = queued[:w.Limit], true
-		}
-		known := definitions{}
-		for _, e := range queued {
-			row, err := known.row(r, e, qShardsLive)
 			if err != nil {
 				return err
 			}
-			out.Rows = append(out.Rows, row)
+			return queued.add(e, sizeOf(&e))
+		}); err != nil {
+			return err
+		}
+		out.Partial = queued.more
+		known := definitions{}
+		for _, e := range queued.rows {
+			switch err := known.fill(r, &page, e, qShardsLive); {
+			case errors.Is(err, errEnough):
+				out.Partial = true
+				return nil
+			case err != nil:
+				return err
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return engine.BacklogPage{}, err
 	}
+	out.Rows = page.rows
 	return out, nil
 }
 
 // ExecutionPage implements store.Engine.
 func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
 	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
+	page := pageful[engine.Row]{limit: len(ids)}
 	err := s.read(ctx, "read executions", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
 		known := definitions{}
-		for _, id := range ids {
+		for i, id := range ids {
 			e, live, err := findExecution(r, id)
 			if err != nil {
 				return err
@@ -302,17 +333,20 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 			if live {
 				shards = qShardsLive
 			}
-			row, err := known.row(r, *e, shards)
-			if err != nil {
+			switch err := known.fill(r, &page, *e, shards); {
+			case errors.Is(err, errEnough):
+				out.Asked = out.Asked[:i]
+				return nil
+			case err != nil:
 				return err
 			}
-			out.Rows = append(out.Rows, row)
 		}
 		return nil
 	})
 	if err != nil {
 		return engine.ExecutionPage{}, err
 	}
+	out.Rows = page.rows
 	return out, nil
 }
 

@@ -49,7 +49,7 @@ type examCase struct {
 
 func allCases() []examCase {
 	var all []examCase
-	for _, role := range [][]examCase{partitionCases, commitCases, engineCases, controlCases, readerCases} {
+	for _, role := range [][]examCase{partitionCases, commitCases, engineCases, controlCases, readerCases, byteCases} {
 		all = append(all, role...)
 	}
 	return all
