@@ -31,22 +31,36 @@ func (k backlogKey) less(o backlogKey) bool {
 // before is a key that lies before k, and before what shares its instant.
 func (k backlogKey) before() backlogKey { return backlogKey{at: k.at - 1} }
 
-// holds tells whether n more queued shards fit into memory. While others wait in the database, new ones
+// holds tells whether n new queued shards may stay in memory. While others wait in the database, new ones
 // may not take the room that their page needs: they would overtake them for ever.
-func (l *line) holds(n, most int) bool {
+func (e *Engine) holds(l *line, n int) bool {
 	if l.backlog.left {
-		most /= 2
+		return len(l.shards) == 0 || len(l.shards)+n <= e.cfg.ReadyMax/2 && e.light(l, 2)
 	}
-	return l.room(n, most)
+	return e.room(l, n)
 }
 
 // room tells whether n more shards fit in. The first execution always does.
-func (l *line) room(n, most int) bool { return len(l.shards) == 0 || len(l.shards)+n <= most }
+func (e *Engine) room(l *line, n int) bool {
+	return len(l.shards) == 0 || len(l.shards)+n <= e.cfg.ReadyMax && e.light(l, 1)
+}
+
+// light tells whether l uses up less than a part (1, or 1/2 …) of the bytes that it may hold: a small share
+// of its own, and while it has workers whatever all lines together leave.
+func (e *Engine) light(l *line, part int) bool {
+	return l.bytes < e.cfg.ReadyBytes/64/part || l.offers > 0 && e.ready < e.cfg.ReadyBytes/part
+}
 
 // hungry tells that l's workers could soon run out of work that the database may have, and that the next
 // of it would find room.
-func (l *line) hungry(most int) bool {
-	return l.backlog.left && l.offers > 0 && len(l.shards) < max(most/2, 1) && l.room(l.backlog.need, most)
+func (e *Engine) hungry(l *line) bool {
+	switch {
+	case !l.backlog.left || l.offers == 0:
+		return false
+	case len(l.shards) == 0:
+		return true
+	}
+	return len(l.shards) < e.cfg.ReadyMax/2 && e.light(l, 2) && e.room(l, l.backlog.need)
 }
 
 // watch keeps the lines that may get hungry: those with workers and something left.
@@ -93,7 +107,7 @@ func (e *Engine) wantBacklog() *WantBacklog {
 	p.askedBack = 0
 	from, wanted := backlogKey{}, p.fresh
 	for l := range p.behind {
-		if !p.fresh && l.hungry(e.cfg.ReadyMax) && (!wanted || l.backlog.after.less(from)) {
+		if !p.fresh && e.hungry(l) && (!wanted || l.backlog.after.less(from)) {
 			from, wanted = l.backlog.after, true
 		}
 	}
@@ -136,7 +150,7 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 			e.tidy(l)
 			continue
 		}
-		if !l.room(x.ShardTotal, e.cfg.ReadyMax) {
+		if !e.room(l, x.ShardTotal) {
 			skipped[l] = full{before, x.ShardTotal}
 			continue
 		}

@@ -154,7 +154,7 @@ func (e *Engine) create(row job.Execution, def *job.Definition) {
 	e.fact(Fact{Kind: FactExecutionCreated, Job: x.name(), Execution: row.ID, PlannedAt: row.PlannedAt, Count: int64(row.ShardTotal),
 		To: string(x.row.State), Note: string(row.Trigger)})
 	line := e.lineOf(&x.row)
-	held := line.holds(row.ShardTotal, e.cfg.ReadyMax)
+	held := e.holds(line, row.ShardTotal)
 	x.shards = make([]*shard, row.ShardTotal)
 	for i := range x.shards {
 		s := &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}

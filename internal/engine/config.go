@@ -17,7 +17,8 @@ type Config struct {
 	OwnerTTL     time.Duration // P: the partition lease; blindness beyond it defers verdicts
 	MisfireGrace time.Duration // a planned instant this late is still on time
 	CatchUpMax   int           // instants that one step may walk per schedule
-	ReadyMax     int           // queued shards of a pool that are held in memory; the rest stays in the database (R14)
+	ReadyMax     int           // queued shards of a pool and handler that are held in memory; the rest stays in the database (R14)
+	ReadyBytes   int           // of their parameters and checkpoints, over all pools; each line may hold a 64th of it whatever others hold
 	AnswerMax    int           // bytes of parameters and checkpoints that one poll is answered with; one assignment always goes
 	PageSize     int           // rows asked for at once
 	Horizon      time.Duration // schedules due within it are held in memory
@@ -32,7 +33,7 @@ func Default() Config {
 	return Config{
 		LeaseTTL: 15 * time.Second, Beat: 3 * time.Second, Margin: 1500 * time.Millisecond,
 		OwnerTTL: 5 * time.Second, MisfireGrace: time.Minute, CatchUpMax: 10_000,
-		ReadyMax: 10_000, AnswerMax: 4 << 20, PageSize: 1_000, Horizon: time.Minute, LossMax: 5, SessionKeep: time.Minute,
+		ReadyMax: 10_000, ReadyBytes: 64 << 20, AnswerMax: 4 << 20, PageSize: 1_000, Horizon: time.Minute, LossMax: 5, SessionKeep: time.Minute,
 	}
 }
 

@@ -25,6 +25,7 @@ type Engine struct {
 	executions map[job.ExecutionID]*execution
 	sessions   map[job.SessionID]*session
 	pools      map[poolKey]*pool
+	ready      int // bytes of all lines
 	timers     timerHeap
 	due        dueBook
 	pages      pageBook
@@ -76,6 +77,7 @@ type shard struct {
 	stopBy    time.Duration
 	told      bool // its stop was sent with a poll answer; beats repeat it
 	place     int  // in its line, from 1; 0: it is in none
+	bytes     int  // that it counts for there
 	bare      bool // it has ended, and its values are in the database only
 	timerAt   time.Duration
 }

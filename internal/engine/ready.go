@@ -24,6 +24,7 @@ type line struct {
 	pool    *pool
 	handler string
 	shards  []*shard // a heap; each shard knows its place in it
+	bytes   int      // of their parameters and checkpoints
 	offers  int      // live sessions that offer the handler
 	backlog backlog
 }
@@ -133,6 +134,8 @@ func (e *Engine) enqueue(s *shard) {
 	l := e.lineOf(&s.exec.row)
 	e.wantDispatch(l.pool)
 	if s.place == 0 {
+		s.bytes = len(s.exec.row.Params)/max(len(s.exec.shards), 1) + len(s.Checkpoint)
+		l.bytes, e.ready = l.bytes+s.bytes, e.ready+s.bytes
 		heap.Push(l, s)
 	}
 }
@@ -144,6 +147,7 @@ func (e *Engine) unqueue(s *shard) {
 	}
 	l := e.lineOf(&s.exec.row)
 	heap.Remove(l, s.place-1)
+	l.bytes, e.ready = l.bytes-s.bytes, e.ready-s.bytes
 	e.tidy(l)
 }
 

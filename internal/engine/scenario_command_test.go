@@ -95,7 +95,7 @@ func (s *scenario) doConfig(c *command) error {
 	k.OwnerTTL, k.MisfireGrace, k.Horizon = c.dur("owner", k.OwnerTTL), c.dur("misfire", k.MisfireGrace), c.dur("horizon", k.Horizon)
 	k.SessionKeep = c.dur("keep", k.SessionKeep)
 	k.ReadyMax, k.PageSize, k.LossMax = c.num("ready", k.ReadyMax), c.num("page", k.PageSize), c.num("losses", k.LossMax)
-	k.AnswerMax = c.num("answer", k.AnswerMax)
+	k.AnswerMax, k.ReadyBytes = c.num("answer", k.AnswerMax), c.num("bytes", k.ReadyBytes)
 	k.CatchUpMax = c.num("catchup", k.CatchUpMax)
 	return c.err
 }

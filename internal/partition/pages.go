@@ -37,8 +37,8 @@ type reading struct {
 	backlog  engine.WantBacklog
 	ids      wishes[job.ExecutionID]
 	shards   wishes[engine.ShardRef]
-	inboxDue time.Duration     // mono of the next look at the inbox
-	begun    time.Duration     // mono when the newest reader was started
+	inboxDue time.Duration // mono of the next look at the inbox
+	begun    time.Duration // mono when the newest reader was started
 }
 
 // wishes are ids that are to be read, and those that are being read.
@@ -62,12 +62,16 @@ func (w *wishes[K]) take(n int) (ids []K, more bool) {
 	return w.asked, len(w.next) > 0
 }
 
-// done ends the read; what it did not bring is wished for again.
-func (w *wishes[K]) done(failed bool) {
-	if failed {
-		w.next = append(w.asked, w.next...)
+// done ends the read; what it did not come to is wished for again. It tells whether there is such.
+func (w *wishes[K]) done(came []K) bool {
+	var left []K
+	for _, id := range w.asked {
+		if !slices.Contains(came, id) {
+			left = append(left, id)
+		}
 	}
-	w.asked = nil
+	w.next, w.asked = append(left, w.next...), nil
+	return len(left) > 0
 }
 
 // page is what a reader brought.
@@ -180,11 +184,11 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 func (t *tenure) arrived(p page) {
 	r := &t.reading
 	r.busy[p.kind] = false
-	switch p.kind {
-	case pageExecutions:
-		r.ids.done(p.err != nil)
-	case pageShards:
-		r.shards.done(p.err != nil)
+	switch ev := p.event.(type) { // the zero value when the read failed
+	case engine.ExecutionPage:
+		r.wanted[p.kind] = r.ids.done(ev.Asked) || r.wanted[p.kind]
+	case engine.ShardPage:
+		r.wanted[p.kind] = r.shards.done(ev.Asked) || r.wanted[p.kind]
 	}
 	if p.err != nil {
 		r.wanted[p.kind] = true

@@ -119,7 +119,7 @@ func entryKey(id int64) string { return fmt.Sprintf("entry %d", id) }
 func dueKey(d *engine.Due) string {
 	return fmt.Sprintf("schedule %s of job %s", d.Cursor.Schedule, d.Cursor.Job)
 }
-func rowKey(r *engine.Row) string   { return "execution " + r.Execution.ID.String() }
+func rowKey(r *engine.Row) string { return "execution " + r.Execution.ID.String() }
 func shardKey(s *engine.Settled) string {
 	return fmt.Sprintf("shard %d of execution %s", s.Index, s.Execution)
 }
