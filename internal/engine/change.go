@@ -72,6 +72,7 @@ func (e *Engine) setShard(s *shard, to job.ShardState, why job.Reason) {
 	switch {
 	case to.Ended():
 		s.EndedAt = e.now.Wall
+		e.timers.disarm(s)
 		if s.exec.open--; s.exec.open == 0 {
 			e.step.finishing = append(e.step.finishing, s.exec)
 		}

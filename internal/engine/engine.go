@@ -24,6 +24,7 @@ type Engine struct {
 
 	executions map[job.ExecutionID]*execution
 	sessions   map[job.SessionID]*session
+	waiting    map[ReplyID]*session // whose poll hangs
 	pools      map[poolKey]*pool
 	ready      int // bytes of all lines
 	timers     timerHeap
@@ -79,7 +80,7 @@ type shard struct {
 	place     int  // in its line, from 1; 0: it is in none
 	bytes     int  // that it counts for there
 	bare      bool // it has ended, and its values are in the database only
-	timerAt   time.Duration
+	alarm     alarm
 }
 
 // New makes an engine that knows nothing yet; its first step must hold Loaded.
@@ -89,6 +90,7 @@ func New(cfg Config) *Engine {
 		first:      true,
 		executions: map[job.ExecutionID]*execution{},
 		sessions:   map[job.SessionID]*session{},
+		waiting:    map[ReplyID]*session{},
 		pools:      map[poolKey]*pool{},
 		due:        newDueBook(),
 		pages:      newPageBook(),

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -132,5 +133,27 @@ func TestReportWaitsForSeveralPages(t *testing.T) {
 	}
 	if want := []engine.ItemStatus{engine.ItemAccepted, engine.ItemAccepted, engine.ItemUnknown}; got == nil || !slices.Equal(got.Items, want) {
 		t.Errorf("answered %v, want %v", got, want)
+	}
+}
+
+// What has ended leaves nothing behind: no timers for the time-outs that it would have had, no pool, no poll.
+func TestEndLeavesNothing(t *testing.T) {
+	s := lead(t, `
+		job files timeout=1000h handler=index
+		worker A slots=1`)
+	for i := range 500 {
+		s.do(t, fmt.Sprintf("trigger files\nreport A e%d/0 done success\npoll A", i+1))
+	}
+	timers, pools, polls := s.e.Kept()
+	if timers > 100 || pools != 2 || polls != 1 {
+		t.Errorf("after 500 executions: %d timers, %d pools and lines, %d polls; want few, 2 and 1", timers, pools, polls)
+	}
+	s.do(t, "gone A")
+	if _, _, polls := s.e.Kept(); polls != 0 {
+		t.Errorf("%d polls hang after the only one was given up", polls)
+	}
+	s.do(t, "poll A\nclose A\nadvance 2s")
+	if _, pools, polls := s.e.Kept(); pools+polls != 0 {
+		t.Errorf("%d pools and lines, %d polls after the last worker left", pools, polls)
 	}
 }

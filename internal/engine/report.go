@@ -193,7 +193,7 @@ func (e *Engine) done(s *shard, it ReportItem) {
 	case OutcomeSnooze:
 		if !late {
 			e.setAttempt(s, job.AttemptReleased, job.ReasonSnoozed, nil)
-			e.wait(s, it.RetryAfter, job.ReasonSnoozed)
+			e.await(s, it.RetryAfter, job.ReasonSnoozed)
 		}
 	case OutcomeReleased:
 		if !late {
@@ -228,6 +228,6 @@ func (e *Engine) failed(s *shard, it ReportItem, late bool) {
 	case s.Faults >= allowed:
 		e.setShard(s, job.ShardFailed, job.ReasonRetriesExhausted)
 	case !late:
-		e.wait(s, max(e.retryDelay(s), it.RetryAfter), job.ReasonHandlerError)
+		e.await(s, max(e.retryDelay(s), it.RetryAfter), job.ReasonHandlerError)
 	} // late, with attempts left: it is queued for the next one already
 }

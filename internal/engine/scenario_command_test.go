@@ -175,6 +175,11 @@ func (s *scenario) doPoll(c *command) error {
 		k.polls = int64(n) - 1
 	}
 	r := k.poll(c.num("free", k.session.Slots-k.busy()), c.dur("wait", 20*time.Second))
+	if c.has("overtaken") { // by a later call
+		if err := s.send(k.beat(k.tokens(), nil)); err != nil {
+			return err
+		}
+	}
 	return cmpErr(c.err, s.send(r))
 }
 

@@ -24,7 +24,7 @@ type session struct {
 	offered   int           // bytes of offer
 	unheardAt time.Duration // when this owner counts as one that heard nothing; 0: it heard, or was counted
 	telling   bool          // it is in stepState.polls
-	timerAt   time.Duration
+	alarm     alarm
 }
 
 type waiting struct {
@@ -37,7 +37,7 @@ type waiting struct {
 // Leases of handlers that are still stopping are open.
 func (s *session) free() int { return s.Slots - len(s.held) - s.unknown }
 
-func (s *session) armed() *time.Duration { return &s.timerAt }
+func (s *session) armed() *alarm { return &s.alarm }
 
 // next: the end of the hanging poll, and the end of silence when nothing is held.
 func (s *session) next(e *Engine) time.Duration {
@@ -126,8 +126,9 @@ func (e *Engine) addSession(row job.Session) *session {
 func (e *Engine) endSession(s *session, why job.Reason) {
 	if s.waiting != nil {
 		e.answer(s.waiting.reply, unknownSession(s.ID))
-		s.waiting = nil
 	}
+	e.wait(s, nil)
+	e.timers.disarm(s)
 	delete(e.sessions, s.ID)
 	e.leave(s)
 	e.wantDispatch(s.pool)
@@ -141,6 +142,7 @@ func (e *Engine) poll(ev Poll) {
 		e.answer(ev.Reply, unknownSession(ev.Session))
 		return
 	}
+	overtaken := ev.Call < s.heardCall
 	e.heard(s, ev.Call)
 	if ev.Number <= s.polls {
 		e.answer(ev.Reply, &Polled{Superseded: true})
@@ -150,13 +152,18 @@ func (e *Engine) poll(ev Poll) {
 		e.answer(s.waiting.reply, &Polled{Superseded: true})
 	}
 	s.polls = ev.Number
-	s.waiting = &waiting{reply: ev.Reply, at: e.now.Mono, until: e.now.Mono + ev.Wait}
+	e.wait(s, &waiting{reply: ev.Reply, at: e.now.Mono, until: e.now.Mono + ev.Wait})
 	for _, token := range ev.Held {
 		if h := s.held[token]; h != nil {
 			h.Confirmed = true
 		}
 	}
 	s.unknown = max(0, s.Slots-s.delivered()-ev.Free)
+	if overtaken && s.unknown > 0 {
+		// A later call came before it, perhaps with the end of what it counts as running. It is answered at
+		// once, so that the worker asks again and says how many slots are free now.
+		s.waiting.until = e.now.Mono
+	}
 	s.offer, s.offered = s.offer[:0], 0
 	for _, token := range sortedTokens(s.held) {
 		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed && s.offered < e.cfg.AnswerMax {
@@ -196,12 +203,19 @@ func (s *session) put(h *shard) {
 	s.offered += len(h.exec.row.Params) + len(h.Checkpoint)
 }
 
+// wait puts a poll of s in the place of the one that hangs; nil: none hangs any more.
+func (e *Engine) wait(s *session, w *waiting) {
+	if s.waiting != nil {
+		delete(e.waiting, s.waiting.reply)
+	}
+	if s.waiting = w; w != nil {
+		e.waiting[w.reply] = s
+	}
+}
+
 func (e *Engine) pollGone(ev PollGone) {
-	for _, s := range e.sessions {
-		if s.waiting != nil && s.waiting.reply == ev.Reply {
-			s.waiting = nil
-			return
-		}
+	if s := e.waiting[ev.Reply]; s != nil {
+		e.wait(s, nil)
 	}
 }
 
@@ -238,7 +252,7 @@ func (e *Engine) answerPolls() {
 		}
 		if len(p.Assignments)+len(p.Cancels) > 0 || e.now.Mono >= s.waiting.until {
 			e.answer(s.waiting.reply, p)
-			s.waiting = nil
+			e.wait(s, nil)
 		}
 		e.arm(s)
 	}
