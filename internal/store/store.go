@@ -78,7 +78,7 @@ type Engine interface {
 
 	// InboxPage reads up to limit pending entries with the rows they refer to: cancels of what the
 	// owner has taken in first (a cancel of a trigger that still waits comes behind it), then the rest,
-	// each by id.
+	// each by id. Definition is the newest revision, but of a trigger the one that was triggered.
 	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
 
 	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.
@@ -122,6 +122,9 @@ type Trigger struct {
 	Execution job.ExecutionID // proposed; an earlier request with the same key wins
 	Request   engine.Request
 	Key       RequestKey
+	// Merge makes the execution's params of the job's newest revision, in the transaction that pins both; an
+	// error of it refuses the request. It reads and writes nothing else. nil: Request.Params as they are.
+	Merge func(job.Definition) (json.RawMessage, error)
 }
 
 // Triggered is the receipt of a trigger.
@@ -147,7 +150,8 @@ type Control interface {
 	// KindConflict code "revision_changed" when IfRevision does not hold, code "pool_move" when the new pool lies in
 	// another partition (handing a job over to another owner is not built yet).
 	PutJob(ctx context.Context, p PutJob) (job.Definition, Written, error)
-	// Trigger: KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".
+	// Trigger asks for an execution of the revision that is the newest now: an edit that comes before the owner
+	// takes the entry changes neither its params nor anything else of it. KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".
 	Trigger(ctx context.Context, t Trigger, partition func(job.Definition) int) (Triggered, error)
 	// Ask: KindNotFound when the execution is neither live, nor in history, nor in the inbox.
 	Ask(ctx context.Context, a Ask) (Written, error)

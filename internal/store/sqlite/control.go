@@ -36,14 +36,21 @@ var (
 
 // payload is the part of an entry that nothing looks for.
 type payload struct {
-	At     job.Instant     `json:"at,omitempty"`
-	Key    string          `json:"key,omitempty"`
-	Params json.RawMessage `json:"params,omitempty"`
-	Note   string          `json:"note,omitempty"`
+	At       job.Instant     `json:"at,omitempty"`
+	Key      string          `json:"key,omitempty"`
+	Params   json.RawMessage `json:"params,omitempty"`
+	Revision int64           `json:"revision,omitempty"` // of the job, that a trigger is for
+	Note     string          `json:"note,omitempty"`
 }
 
-func scanEntry(rows *sql.Rows, more ...any) (engine.Entry, error) {
-	var e engine.Entry
+// entry is an inbox entry as it is stored.
+type entry struct {
+	engine.Entry
+	revision int64 // that it is about; 0: whichever is the newest
+}
+
+func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
+	var e entry
 	var uid, id sql.RawBytes
 	var text sql.NullString
 	if err := rows.Scan(append([]any{&e.ID, (*string)(&e.Kind), &uid, &id, &text}, more...)...); err != nil {
@@ -55,7 +62,7 @@ func scanEntry(rows *sql.Rows, more ...any) (engine.Entry, error) {
 	if err := decode("payload of an inbox entry", text, &p); err != nil {
 		return e, err
 	}
-	e.Note = p.Note
+	e.Note, e.revision = p.Note, p.Revision
 	if e.Kind == engine.EntryTrigger {
 		e.Request = &engine.Request{At: p.At, Key: p.Key, Params: p.Params}
 	}
@@ -209,8 +216,15 @@ func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job
 				return err
 			}
 		}
+		params := t.Request.Params
+		if t.Merge != nil {
+			if params, err = t.Merge(*d); err != nil {
+				return err
+			}
+		}
 		e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
-		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e, payload{At: t.Request.At, Key: t.Request.Key, Params: t.Request.Params})
+		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e,
+			payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision})
 		return err
 	})
 	if err != nil {
@@ -245,7 +259,7 @@ func useKey(w *link, t store.Trigger, out *store.Triggered) (repeated bool, err 
 }
 
 // pendingTrigger finds the inbox entry that asks for an execution; nil when its owner has taken it.
-func pendingTrigger(l *link, id job.ExecutionID) (found *engine.Entry, namespace string, partition int, err error) {
+func pendingTrigger(l *link, id job.ExecutionID) (found *entry, namespace string, partition int, err error) {
 	err = l.each(qEntryOf, []any{id[:]}, func(rows *sql.Rows) error {
 		e, err := scanEntry(rows, &namespace, &partition)
 		found = &e
@@ -277,11 +291,11 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 				rank = entryFirst
 			}
 		} else { // what waits for its owner can only be cancelled behind its trigger
-			entry, ns, p, err := pendingTrigger(w, a.Execution)
+			waits, ns, p, err := pendingTrigger(w, a.Execution)
 			if err != nil {
 				return err
 			}
-			if entry != nil {
+			if waits != nil {
 				namespace, partition = ns, p
 			}
 		}

@@ -192,16 +192,18 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
+		var found []entry
 		for _, rank := range []int64{entryFirst, entryRest} {
-			if err := r.each(qInbox, []any{int64(partition), rank, int64(limit - len(out.Entries))}, func(rows *sql.Rows) error {
+			if err := r.each(qInbox, []any{int64(partition), rank, int64(limit - len(found))}, func(rows *sql.Rows) error {
 				e, err := scanEntry(rows)
-				out.Entries = append(out.Entries, e)
+				found = append(found, e)
 				return err
 			}); err != nil {
 				return err
 			}
 		}
-		return joinEntries(r, out.Entries)
+		out.Entries, err = joined(r, found)
+		return err
 	})
 	if err != nil {
 		return engine.InboxPage{}, err
@@ -209,28 +211,26 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 	return out, nil
 }
 
-// joinEntries adds the newest revision and the cursors of each entry's job.
-func joinEntries(r *link, entries []engine.Entry) error {
+// joined adds the revision that it is about and the cursors of its job to each entry.
+func joined(r *link, entries []entry) (all []engine.Entry, err error) {
 	known, cursors := definitions{}, map[job.UID][]job.Cursor{}
-	for i := range entries {
-		e := &entries[i]
-		if e.Job.IsZero() {
-			continue
-		}
-		d, err := known.get(r, version{uid: e.Job})
-		if err != nil {
-			return err
-		}
-		c, ok := cursors[e.Job]
-		if !ok {
-			if c, err = cursorsOf(r, e.Job); err != nil {
-				return err
+	for _, e := range entries {
+		if !e.Job.IsZero() {
+			if e.Definition, err = known.get(r, version{e.Job, e.revision}); err != nil {
+				return nil, err
 			}
-			cursors[e.Job] = c
+			c, ok := cursors[e.Job]
+			if !ok {
+				if c, err = cursorsOf(r, e.Job); err != nil {
+					return nil, err
+				}
+				cursors[e.Job] = c
+			}
+			e.Cursors = slices.Clone(c)
 		}
-		e.Definition, e.Cursors = d, slices.Clone(c)
+		all = append(all, e.Entry)
 	}
-	return nil
+	return all, nil
 }
 
 func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {

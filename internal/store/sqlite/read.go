@@ -104,23 +104,23 @@ func (s *Store) Execution(ctx context.Context, namespace string, id job.Executio
 
 // scheduled shows a trigger that waits in the inbox as the execution that it will be; nil when there is none.
 func scheduled(r *link, id job.ExecutionID) (*job.Execution, error) {
-	entry, namespace, partition, err := pendingTrigger(r, id)
-	if err != nil || entry == nil {
+	waits, namespace, partition, err := pendingTrigger(r, id)
+	if err != nil || waits == nil {
 		return nil, err
 	}
-	d, err := definitions{}.get(r, version{uid: entry.Job})
+	d, err := definitions{}.get(r, version{waits.Job, waits.revision})
 	if err != nil || d == nil {
 		return nil, err
 	}
-	params := entry.Request.Params
+	params := waits.Request.Params
 	if len(params) == 0 {
 		params = d.Spec.Params
 	}
 	return &job.Execution{
 		ID: id, Partition: partition, Namespace: namespace, Job: d.Name, JobUID: d.UID, Revision: d.Revision,
-		Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerRequest, PlannedAt: entry.Request.At,
-		RequestKey: entry.Request.Key, Params: params, ShardTotal: d.Spec.ShardTotal(), State: job.ExecutionScheduled,
-		CreatedAt: entry.Request.At,
+		Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerRequest, PlannedAt: waits.Request.At,
+		RequestKey: waits.Request.Key, Params: params, ShardTotal: d.Spec.ShardTotal(), State: job.ExecutionScheduled,
+		CreatedAt: waits.Request.At,
 	}, nil
 }
 

@@ -38,7 +38,7 @@ var engineCases = []examCase{
 	}},
 	{"Engine/inbox", func(tb TB, s store.Store) {
 		d := sit(tb, s)
-		_, changed := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		first, changed := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
 		asked := d.trigger("j", store.RequestKey{})
 		newest, changedAgain := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "newer"})
 		c := job.Cursor{Job: job.UID{1}, Schedule: "s", Next: noon}
@@ -51,7 +51,7 @@ var engineCases = []examCase{
 		want := []engine.Entry{
 			{ID: overtakes.Entry, Kind: engine.EntryCancel, Execution: running.ID},
 			{ID: changed.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
-			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &newest, Cursors: []job.Cursor{c},
+			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &first, Cursors: []job.Cursor{c},
 				Request: &engine.Request{At: asked.Execution.PlannedAt(), Params: json.RawMessage(`{"x":1}`)}},
 			{ID: changedAgain.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
 			{ID: cancel.Entry, Kind: engine.EntryCancel, Execution: asked.Execution, Note: "why"},

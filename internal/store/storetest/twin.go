@@ -46,6 +46,7 @@ type (
 		namespace string
 		overtakes bool // a cancel of something that the owner has taken in
 		engine.Entry
+		revision int64 // of a trigger
 	}
 	cursorKey struct {
 		job      job.UID

@@ -34,7 +34,7 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 				continue
 			}
 			if !e.Job.IsZero() {
-				e.Definition, e.Cursors = w.definition(e.Job, 0), w.cursorsOf(e.Job)
+				e.Definition, e.Cursors = w.definition(e.Job, e.revision), w.cursorsOf(e.Job)
 			}
 			out.Entries = append(out.Entries, e.Entry)
 		}
@@ -175,7 +175,7 @@ func (w *twin) Execution(_ context.Context, namespace string, id job.ExecutionID
 	if !ok || entry.namespace != namespace {
 		return job.Execution{}, refuse(job.KindNotFound, "execution_not_found")
 	}
-	d := w.definition(entry.Job, 0)
+	d := w.definition(entry.Job, entry.revision)
 	params := entry.Request.Params
 	if len(params) == 0 {
 		params = d.Spec.Params
