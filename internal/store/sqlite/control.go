@@ -30,23 +30,26 @@ var (
 
 	qKey       = statement(`SELECT hash, execution FROM request_keys WHERE namespace = ? AND operation = ? AND key = ?`)
 	qKeyInsert = statement(`INSERT INTO request_keys (namespace, operation, key, hash, execution, at) VALUES (?, ?, ?, ?, ?, ?)`)
+	qKeyDrop   = statement(`DELETE FROM request_keys WHERE namespace = ? AND operation = ? AND key = ? AND execution = ?`)
 	qKeySweep  = statement(`DELETE FROM request_keys WHERE (namespace, operation, key) IN
 		(SELECT namespace, operation, key FROM request_keys WHERE at < ? ORDER BY at LIMIT ?)`)
 )
 
 // payload is the part of an entry that nothing looks for.
 type payload struct {
-	At       job.Instant     `json:"at,omitempty"`
-	Key      string          `json:"key,omitempty"`
-	Params   json.RawMessage `json:"params,omitempty"`
-	Revision int64           `json:"revision,omitempty"` // of the job, that a trigger is for
-	Note     string          `json:"note,omitempty"`
+	At       job.Instant       `json:"at,omitempty"`
+	Key      string            `json:"key,omitempty"`
+	Params   json.RawMessage   `json:"params,omitempty"`
+	Revision int64             `json:"revision,omitempty"` // of the job, that a trigger is for
+	Kept     *store.RequestKey `json:"kept,omitempty"`     // that leads to a trigger's execution
+	Note     string            `json:"note,omitempty"`
 }
 
 // entry is an inbox entry as it is stored.
 type entry struct {
 	engine.Entry
-	revision int64 // that it is about; 0: whichever is the newest
+	revision int64             // that it is about; 0: whichever is the newest
+	kept     *store.RequestKey // without its hash; nil: none
 }
 
 func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
@@ -62,7 +65,7 @@ func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
 	if err := decode("payload of an inbox entry", text, &p); err != nil {
 		return e, err
 	}
-	e.Note, e.revision = p.Note, p.Revision
+	e.Note, e.revision, e.kept = p.Note, p.Revision, p.Kept
 	if e.Kind == engine.EntryTrigger {
 		e.Request = &engine.Request{At: p.At, Key: p.Key, Params: p.Params}
 	}
@@ -222,9 +225,12 @@ func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job
 				return err
 			}
 		}
+		p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
+		if t.Key.Key != "" {
+			p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
+		}
 		e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
-		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e,
-			payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision})
+		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e, p)
 		return err
 	})
 	if err != nil {

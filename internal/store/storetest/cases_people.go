@@ -100,6 +100,27 @@ var controlCases = []examCase{
 		d.unchanged("bad text", "rejected/bad_text", trigger(store.Trigger{Namespace: "ns", Job: "j", Request: engine.Request{Key: "\xff"}}))
 		d.unchanged("bad parameters", "rejected/bad_json", trigger(store.Trigger{Namespace: "ns", Job: "j", Request: engine.Request{Params: []byte("{")}}))
 	}},
+	{"Control/key of a trigger that is set aside", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		key := func(k string) store.RequestKey {
+			return store.RequestKey{Namespace: "ns", Operation: "trigger/j", Key: k, Hash: "1"}
+		}
+		bad, good := d.trigger("j", key("bad")), d.trigger("j", key("good"))
+		keyless := d.trigger("j", store.RequestKey{})
+		// a call, and an entry that is not there
+		d.commit(engine.Batch{Poison: []engine.Poison{{Kind: "Report"}, {Entry: good.Entry + 100, Kind: "InboxPage"}}})
+		equal(tb, "nothing was set aside yet", d.trigger("j", key("bad")).Repeated, true)
+		d.commit(engine.Batch{Consumed: []int64{bad.Entry, keyless.Entry}, Poison: []engine.Poison{{Entry: bad.Entry, Kind: "InboxPage"}, {Entry: keyless.Entry}}})
+		again := d.trigger("j", key("bad"))
+		equal(tb, "repeated after it was set aside", again.Repeated, false)
+		if again.Execution == bad.Execution || again.Entry == 0 {
+			tb.Errorf("asked again: %v, was %v", again, bad)
+		}
+		equal(tb, "the other key", d.trigger("j", key("good")).Execution, good.Execution)
+		_, err := s.Execution(ctx, "ns", again.Execution)
+		wantVerdict(tb, "its execution", err, "ok")
+	}},
 	{"Control/trigger pins revision and params", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "old", Shards: 1})

@@ -153,6 +153,13 @@ func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 			return refuse(job.KindFenced, "state_guard")
 		}
 	}
+	for _, x := range b.Poison {
+		for _, e := range w.inbox {
+			if e.ID == x.Entry && e.partition == f.Partition && e.Kind == engine.EntryTrigger {
+				maps.DeleteFunc(w.keys, func(_ store.RequestKey, made twinKey) bool { return made.id == e.Execution })
+			}
+		}
+	}
 	p.Seq, p.LastToken = b.Seq, max(p.LastToken, b.LastToken)
 	w.inbox = slices.DeleteFunc(w.inbox, func(e twinEntry) bool { return slices.Contains(b.Consumed, e.ID) })
 	return w.apply(f, b)
