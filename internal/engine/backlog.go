@@ -142,7 +142,7 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 	for _, row := range ev.Rows {
 		x, before := &row.Execution, last
 		last = backlogKey{x.PlannedAt, x.ID}
-		if e.executions[x.ID] != nil || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionQueued {
+		if e.executions[x.ID] != nil || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionQueued || !e.usable(&row) {
 			continue
 		}
 		l := e.lineOf(x)

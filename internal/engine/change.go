@@ -183,6 +183,7 @@ func (e *Engine) forget(x *execution) {
 // finish ends the executions whose last shard has ended. The state is computed, never set by hand.
 func (e *Engine) finish() {
 	for _, x := range e.step.finishing {
+		e.at(x.row.ID)
 		if x.open > 0 || x.row.State.Ended() {
 			continue
 		}

@@ -74,6 +74,7 @@ func (e *Engine) heardLately(s *session) bool { return s.heardAt+s.TTL-s.Margin 
 // with: the judge's counts from taking it in, the holder's from the instant before it was sent (R7).
 func (e *Engine) grant(s *shard, to *session) {
 	x := s.exec
+	e.at(s.Execution)
 	e.token++
 	s.Token, s.sess, s.Session, s.Worker = e.token, to, to.ID, to.Worker
 	s.Closed, s.Confirmed, s.told = false, false, false
@@ -112,6 +113,7 @@ func (e *Engine) grant(s *shard, to *session) {
 
 // assignment is what a session is told about a shard.
 func (e *Engine) assignment(s *shard) Assignment {
+	e.at(s.Execution)
 	a := Assignment{Execution: s.exec.row, Shard: s.Index, Attempt: s.Attempt, Token: s.Token, LeaseCall: s.leaseCall,
 		Checkpoint: s.Checkpoint, CheckpointSeq: s.CheckpointSeq, Key: job.Key(&s.exec.row, s.Index)}
 	if s.timeoutAt > 0 {

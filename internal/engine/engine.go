@@ -31,6 +31,8 @@ type Engine struct {
 	due        dueBook
 	pages      pageBook
 	counters   Counters
+	leftOut    map[About]bool // can not be decided
+	about      About          // what is being decided
 
 	step stepState
 }
@@ -94,6 +96,7 @@ func New(cfg Config) *Engine {
 		pools:      map[poolKey]*pool{},
 		due:        newDueBook(),
 		pages:      newPageBook(),
+		leftOut:    map[About]bool{},
 	}
 }
 
@@ -115,6 +118,7 @@ func (e *Engine) Step(now Now, events []Event) Result {
 		}
 		e.take(ev)
 	}
+	e.about = About{}
 	e.runTimers()
 	e.plan()
 	e.dispatch()
@@ -142,6 +146,7 @@ func (e *Engine) begin(now Now) {
 
 // take handles one event.
 func (e *Engine) take(ev Event) {
+	e.about = About{}
 	switch ev := ev.(type) {
 	case Loaded:
 		e.load(ev)

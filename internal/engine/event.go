@@ -30,8 +30,9 @@ type (
 		Seq        int64 // of the partition row
 		LastToken  job.Token
 		Sessions   []job.Session
-		Executions []Row // every live execution that is not queued, with all its shards
-		Takeover   bool  // another incarnation owned it before: verdicts wait TTL + P instead of TTL
+		Executions []Row   // every live execution that is not queued, with all its shards
+		LeftOut    []About // made an engine panic, or its commit be refused, outside of any event: it does without them
+		Takeover   bool    // another incarnation owned it before: verdicts wait TTL + P instead of TTL
 	}
 
 	// InboxPage is entries read from the partition's inbox, in the order they should be taken.

@@ -67,6 +67,10 @@ func (e *Engine) trigger(entry Entry) {
 	if e.executions[entry.Execution] != nil {
 		return
 	}
+	if e.leftOut[About{Execution: entry.Execution}] {
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "trigger of an execution that is left out"})
+		return
+	}
 	params := req.Params
 	if params == nil {
 		params = def.Spec.Params
@@ -160,6 +164,8 @@ func (e *Engine) entryWithRow(entry Entry, row Row) {
 	switch {
 	case x == nil && row.Execution.ID.IsZero():
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is not here"})
+	case x == nil && !e.usable(&row):
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is left out"})
 	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():
 		e.rerun(row, entry)
 	case entry.Kind == EntryCancel:

@@ -141,18 +141,16 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 	}
 }
 
-// follow puts a schedule into the book. A definition that does not parse (it was checked when it was
-// written) panics, so that it is set aside with its name.
+// follow puts a schedule into the book, unless it does not parse (it was checked when it was written).
 func (e *Engine) follow(def *job.Definition, c job.Cursor, known job.Instant) {
 	for _, s := range def.Spec.Schedules {
 		if s.ID != c.Schedule {
 			continue
 		}
-		sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
-		if err != nil {
-			panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
+		entry := &dueEntry{def: def, cursor: c, known: known}
+		if !e.parse(entry, s.Spec) {
+			continue
 		}
-		entry := &dueEntry{def: def, sched: sched, cursor: c, known: known}
 		e.due.entries[dueKey{c.Job, c.Schedule}] = entry
 		heap.Push(&e.due.heap, entry)
 	}
@@ -194,6 +192,7 @@ func (e *Engine) plan() {
 			continue
 		}
 		at = d.cursor.Next
+		e.about = d.about()
 		d.cursor.Revision = d.def.Revision
 		e.fire(d, at)
 		e.advance(d, at)
@@ -249,6 +248,7 @@ func (d *dueBook) oldest(missedBefore job.Instant) *dueEntry {
 }
 
 func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
+	e.about = d.about()
 	first := d.cursor.Next
 	before, until := first.Add(-time.Millisecond).Time(), missedBefore.Add(-time.Millisecond).Time()
 	n, last, all := schedule.Count(d.sched, before, until, e.cfg.CatchUpMax)
@@ -262,7 +262,11 @@ func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
 	e.missed(d, first, job.InstantOf(last), int64(n))
 	e.advance(d, job.InstantOf(last))
 	e.writeCursor(d.cursor)
-	heap.Fix(&e.due.heap, d.index)
+	if d.cursor.Next == 0 {
+		e.unfollow(dueKey{d.cursor.Job, d.cursor.Schedule})
+	} else {
+		heap.Fix(&e.due.heap, d.index)
+	}
 	return all
 }
 
@@ -273,7 +277,8 @@ func (e *Engine) advance(d *dueEntry, at job.Instant) {
 		d.cursor.Next = job.InstantOf(next)
 	}
 	if d.cursor.Next != 0 && d.cursor.Next <= at {
-		panic("engine: schedule of " + d.def.Namespace + "/" + d.def.Name + " does not advance")
+		d.cursor.Next = 0
+		e.leaveOut(d.about(), d.def.Namespace+"/"+d.def.Name, "it does not advance")
 	}
 	e.fact(Fact{Kind: FactPlanned, Job: d.def.Namespace + "/" + d.def.Name, PlannedAt: at, Until: d.cursor.Next})
 }
@@ -281,6 +286,10 @@ func (e *Engine) advance(d *dueEntry, at job.Instant) {
 func (e *Engine) fire(d *dueEntry, at job.Instant) {
 	def := d.def
 	id := job.PlannedID(def.UID, at)
+	if e.leftOut[About{Execution: id}] {
+		e.fact(Fact{Kind: FactSetAside, Execution: id, PlannedAt: at, Note: "a planned execution that is left out is not made"})
+		return
+	}
 	if e.executions[id] != nil || e.step.created[id] {
 		return // two schedules of the job are due together: one execution (R4)
 	}
@@ -339,12 +348,12 @@ func (e *Engine) jobChanged(entry Entry) {
 // last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
 func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last job.Instant) {
 	e.unfollow(dueKey{def.UID, s.ID})
-	sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
-	if err != nil {
-		panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
-	}
-	d := &dueEntry{def: def, sched: sched, cursor: c}
+	d := &dueEntry{def: def}
 	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Last: last}
+	if !e.parse(d, s.Spec) {
+		e.writeCursor(d.cursor) // without a next instant
+		return
+	}
 	last = max(last, e.now.Wall)
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
@@ -354,7 +363,7 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last 
 	case owes:
 		d.cursor.Next = c.Next
 	case !def.Spec.Disabled:
-		if next, ok := sched.Next(last.Time()); ok {
+		if next, ok := d.sched.Next(last.Time()); ok {
 			d.cursor.Next = job.InstantOf(next)
 		}
 	}

@@ -104,6 +104,11 @@ func (e *Engine) runTimers() {
 	}
 	sortRipe(ripe)
 	for _, t := range ripe {
+		if s, is := t.(*shard); is {
+			e.at(s.Execution)
+		} else {
+			e.about = About{}
+		}
 		t.look(e)
 		e.arm(t)
 	}

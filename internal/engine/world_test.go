@@ -27,6 +27,7 @@ type world struct {
 	reply   engine.ReplyID
 	want    engine.Want // not read yet
 	show    func(w *world, r *engine.Result)
+	leftOut []engine.About
 	deaf    bool // pages are read and given by command only
 }
 
@@ -54,7 +55,9 @@ func (w *world) load(takeover bool) error {
 	w.cfg.Epoch = job.Epoch((int64(max(job.Token(w.cfg.Epoch), w.db.lastToken))/100 + 1) * 100)
 	w.e = engine.New(w.cfg)
 	w.replies, w.want = map[engine.ReplyID]*caller{}, engine.Want{}
-	return w.step(w.db.loaded(takeover))
+	loaded := w.db.loaded(takeover)
+	loaded.LeftOut = w.leftOut
+	return w.step(loaded)
 }
 
 // call registers a caller and gives the reply id for its event.
