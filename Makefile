@@ -7,7 +7,7 @@ CROSS := darwin/arm64 windows/amd64
 CC    := $(firstword $(shell $(GO) env CC))
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick format vet lint race cross fuzz clean
+.PHONY: help build test quick format vet lint race replay cross fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,7 +15,7 @@ help: ## list the targets
 build: ## build bin/takt
 	$(GO) build -trimpath -o bin/takt ./cmd/takt
 
-test: format vet cross lint race ## everything there is: format, vet, cross builds, linters, all tests with -race
+test: format vet cross lint race replay ## everything there is: format, vet, cross builds, linters, all tests with -race, replay
 
 quick: ## all tests without -race
 	$(GO) test ./...
@@ -40,6 +40,9 @@ race: ## all tests with the race detector
 	@if command -v $(CC) >/dev/null; then race=-race; else \
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	echo "$(GO) test $$race -timeout 15m ./..."; $(GO) test $$race -timeout 15m ./...
+
+replay: ## one seed of a virtual cluster five times, without the race detector, which shuffles goroutines
+	$(GO) test -count 1 -run TestReplay ./internal/drill
 
 cross: ## compile packages and tests for darwin and windows
 	@for t in $(CROSS); do \

@@ -73,7 +73,8 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Page selects a part of a list.
+// Page selects a part of a list. A list is at its end when Next is empty, not when a page is short: the
+// server bounds a page in bytes and in the rows it looks at, too.
 type Page struct {
 	After string // Next of the page before; empty: from the start
 	Limit int    // 0: the server's default

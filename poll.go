@@ -25,7 +25,12 @@ func (s *session) pollLoop(ctx context.Context) {
 			pause(ctx, wait)
 		default:
 			b.reset()
-			if !news && s.w.now()-began < pollPause {
+			switch {
+			case news:
+				// What came is reported at the instant at which the next poll is due: the jitter keeps the
+				// two loops apart.
+				pause(ctx, s.w.cfg.Jitter(time.Microsecond))
+			case s.w.now()-began < pollPause:
 				pause(ctx, pollPause+s.w.cfg.Jitter(pollPause))
 			}
 		}

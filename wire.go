@@ -23,15 +23,15 @@ type OpenRequest struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Build       string            `json:"build,omitempty"`
 	LocalTime   time.Time         `json:"localTime"`
-	Call        int64             `json:"call"`
-	Epoch       int64             `json:"epoch,omitempty"`
+	Call        int64             `json:"call" doc:"Number of this call: one counter for all calls of the session, from 1, raised by each call, also a repeated one. Note the instant before sending each: leases count from it."`
+	Epoch       int64             `json:"epoch,omitempty" doc:"Highest epoch met in any answer so far; 0 before the first."`
 }
 
 // OpenResponse tells the terms of the session.
 type OpenResponse struct {
 	Session       string    `json:"session"`
-	Epoch         int64     `json:"epoch"`
-	Call          int64     `json:"call"`
+	Epoch         int64     `json:"epoch" doc:"Highest epoch met in any answer so far; 0 before the first."`
+	Call          int64     `json:"call" doc:"Number of this call: one counter for all calls of the session, from 1, raised by each call, also a repeated one. Note the instant before sending each: leases count from it."`
 	TTLMs         int64     `json:"ttlMs" doc:"Length of a shard lease."`
 	BeatMs        int64     `json:"beatMs" doc:"How often to beat."`
 	MarginMs      int64     `json:"marginMs" doc:"The holder stops this much before its lease ends."`
@@ -52,8 +52,8 @@ type Limits struct {
 // PollRequest asks for work: POST /api/v1/worker/poll. One at a time per session.
 type PollRequest struct {
 	Session string  `json:"session"`
-	Epoch   int64   `json:"epoch"`
-	Call    int64   `json:"call"`
+	Epoch   int64   `json:"epoch" doc:"Highest epoch met in any answer so far; 0 before the first."`
+	Call    int64   `json:"call" doc:"Number of this call: one counter for all calls of the session, from 1, raised by each call, also a repeated one. Note the instant before sending each: leases count from it."`
 	Number  int64   `json:"number" doc:"Of polls; an older one is answered superseded."`
 	Free    int     `json:"free" doc:"Free slots."`
 	Held    []int64 `json:"held,omitempty" doc:"Tokens of the assignments that have arrived."`
@@ -79,7 +79,7 @@ type Assignment struct {
 	Shard         int             `json:"shard"`
 	ShardTotal    int             `json:"shardTotal"`
 	Attempt       int             `json:"attempt"`
-	Token         int64           `json:"token"`
+	Token         int64           `json:"token" doc:"Fencing token; an assignment that is offered again has the same one and must not be started twice."`
 	LeaseCall     int64           `json:"leaseCall" doc:"The lease ends TTL after this call was sent, less the margin."`
 	TimeoutMs     int64           `json:"timeoutMs,omitempty" doc:"Left of the attempt's time-out; 0: none."`
 	Params        json.RawMessage `json:"params,omitempty"`
@@ -100,8 +100,8 @@ type Cancel struct {
 // HeartbeatRequest renews leases: POST /api/v1/worker/heartbeat. Only what is named is renewed.
 type HeartbeatRequest struct {
 	Session   string      `json:"session"`
-	Epoch     int64       `json:"epoch"`
-	Call      int64       `json:"call"`
+	Epoch     int64       `json:"epoch" doc:"Highest epoch met in any answer so far; 0 before the first."`
+	Call      int64       `json:"call" doc:"Number of this call: one counter for all calls of the session, from 1, raised by each call, also a repeated one. Note the instant before sending each: leases count from it."`
 	Held      []HeldShard `json:"held,omitempty"`
 	LocalTime time.Time   `json:"localTime"`
 }
@@ -116,16 +116,16 @@ type HeldShard struct {
 type HeartbeatResponse struct {
 	Epoch   int64    `json:"epoch"`
 	Call    int64    `json:"call" doc:"The call that set the renewed leases' end."`
-	Renewed []int64  `json:"renewed,omitempty"`
-	Lost    []int64  `json:"lost,omitempty" doc:"Stop these and write nothing more."`
+	Renewed []int64  `json:"renewed,omitempty" doc:"Tokens: each lease now ends TTL less margin after the call named above was sent."`
+	Lost    []int64  `json:"lost,omitempty" doc:"Tokens: stop these and write nothing more."`
 	Cancels []Cancel `json:"cancels,omitempty"`
 }
 
 // ReportRequest reports: POST /api/v1/worker/report. Send it again until it is answered.
 type ReportRequest struct {
 	Session string       `json:"session"`
-	Epoch   int64        `json:"epoch"`
-	Call    int64        `json:"call"`
+	Epoch   int64        `json:"epoch" doc:"Highest epoch met in any answer so far; 0 before the first."`
+	Call    int64        `json:"call" doc:"Number of this call: one counter for all calls of the session, from 1, raised by each call, also a repeated one. Note the instant before sending each: leases count from it."`
 	Items   []ReportItem `json:"items"`
 }
 
@@ -138,7 +138,7 @@ type ReportItem struct {
 	Kind         string          `json:"kind" enum:"started,progress,checkpoint,done"`
 	Progress     *Progress       `json:"progress,omitempty"`
 	Checkpoint   json.RawMessage `json:"checkpoint,omitempty"`
-	Outcome      string          `json:"outcome,omitempty" doc:"Of done: success, error, fatal, snooze, cancelled, released, lease_lost."`
+	Outcome      string          `json:"outcome,omitempty" doc:"Of done: success, error (may be retried), fatal (may not), snooze (again after retryAfterMs), cancelled (confirms a stop), released (given back unfinished), lease_lost (stopped by itself when its lease ended)."`
 	Result       json.RawMessage `json:"result,omitempty"`
 	Error        *Failure        `json:"error,omitempty"`
 	RetryAfterMs int64           `json:"retryAfterMs,omitempty"`
@@ -148,15 +148,15 @@ type ReportItem struct {
 // ReportResponse gives each item's fate, in order.
 type ReportResponse struct {
 	Epoch int64    `json:"epoch"`
-	Items []string `json:"items" doc:"accepted, stale or unknown."`
+	Items []string `json:"items" doc:"accepted, stale or unknown. stale: an older token, or one that was told to stop; write nothing more for it. All three are final: do not send the item again."`
 }
 
 // CloseRequest ends a session gracefully: POST /api/v1/worker/close. What it still holds goes back at
 // once and burns no attempt.
 type CloseRequest struct {
 	Session string `json:"session"`
-	Epoch   int64  `json:"epoch"`
-	Call    int64  `json:"call"`
+	Epoch   int64  `json:"epoch" doc:"Highest epoch met in any answer so far; 0 before the first."`
+	Call    int64  `json:"call" doc:"Number of this call: one counter for all calls of the session, from 1, raised by each call, also a repeated one. Note the instant before sending each: leases count from it."`
 }
 
 // CloseResponse says that the session is over.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 // signalError is the cause of a context that a signal ended.
@@ -14,18 +15,25 @@ type signalError struct{ sig os.Signal }
 
 func (e *signalError) Error() string { return e.sig.String() }
 
-// untilSignal ends the context at the first SIGINT or SIGTERM and the process at the second. stop gives
-// the signals back.
+// sameSignal is how long after the first signal another one counts as the same: timeout(1) and terminals
+// signal a process and its group.
+const sameSignal = 200 * time.Millisecond
+
+// untilSignal ends the context at the first SIGINT, SIGTERM or SIGHUP and the process at the second. stop
+// gives the signals back.
 func untilSignal(parent context.Context, errOut io.Writer) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	over := make(chan struct{})
 	go func() {
-		for n := 0; ; n++ {
+		var first time.Time
+		for {
 			select {
 			case s := <-signals:
-				if n > 0 {
+				if first.IsZero() {
+					first = time.Now()
+				} else if time.Since(first) > sameSignal {
 					fmt.Fprintln(errOut, "takt: second signal, ending at once")
 					os.Exit(exitInterrupted)
 				}

@@ -47,6 +47,9 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	if t.timeout < 0 || t.timeout > 0 && !t.wait {
 		return usage("--timeout bounds --wait and must not be negative")
 	}
+	if t.key == "" && cmd.Flags().Changed("idempotency-key") {
+		return usage("--idempotency-key is empty: is the variable that should hold it unset?")
+	}
 	params, err := parseParams(t.params)
 	if err != nil {
 		return err

@@ -23,6 +23,10 @@ type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
+// Readier tells whether every partition is answered for; the error says which is not. *partition.Node is
+// one.
+type Readier interface{ Ready() error }
+
 // Limits are the sizes that the server takes. A zero field means the default.
 type Limits struct {
 	Body        int64         // bytes of a body of people's calls; 1 MiB
@@ -39,6 +43,7 @@ type Limits struct {
 type Config struct {
 	Control *control.Control
 	Owners  partition.Owners
+	Node    Readier
 	Store   Pinger
 	Version string // of the server
 	Token   string // bearer token of all calls but health; "": none is asked for
@@ -60,7 +65,8 @@ type Config struct {
 type server struct {
 	control      *control.Control
 	owners       partition.Owners
-	store        Pinger
+	node         Readier
+	pulse        *pulse
 	version      string
 	tokens       tokens
 	loopbackOnly bool
@@ -86,8 +92,8 @@ const (
 )
 
 // New makes the handler of everything under one port. It may be served by any http.Server; the handler
-// sets no write deadlines and bounds bodies, hanging polls and reads by itself. A missing part is a
-// wiring mistake and panics.
+// bounds bodies, hanging polls, reads and the writing of answers by itself. A missing part is a wiring
+// mistake and panics.
 func New(c Config) http.Handler {
 	s := build(c)
 	s.people()
@@ -104,8 +110,8 @@ func New(c Config) http.Handler {
 }
 
 func build(c Config) *server {
-	if c.Control == nil || c.Owners == nil || c.Store == nil || c.Logger == nil {
-		panic("api: Control, Owners, Store and Logger are required")
+	if c.Control == nil || c.Owners == nil || c.Node == nil || c.Store == nil || c.Logger == nil {
+		panic("api: Control, Owners, Node, Store and Logger are required")
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -113,8 +119,8 @@ func build(c Config) *server {
 	if c.Stopping == nil {
 		c.Stopping = func() bool { return false }
 	}
-	s := &server{control: c.Control, owners: c.Owners, store: c.Store, version: c.Version, tokens: newTokens(c.Token, c.WorkerToken),
-		loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
+	s := &server{control: c.Control, owners: c.Owners, node: c.Node, pulse: newPulse(c.Store), version: c.Version,
+		tokens: newTokens(c.Token, c.WorkerToken), loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
 		stopping: c.Stopping, backup: c.Backup, limits: c.Limits.withDefaults(), started: c.Now(), mux: http.NewServeMux()}
 	config := huma.DefaultConfig("Takt", c.Version)
 	config.CreateHooks = nil                     // no $schema in bodies
@@ -186,7 +192,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	begun, seen := s.now(), &watched{ResponseWriter: w}
+	begun, seen := s.now(), &watched{ResponseWriter: w, conn: bound(w, r)}
 	defer func() {
 		if v := recover(); v != nil {
 			s.panicked(seen, r, v)
@@ -220,28 +226,3 @@ func (s *server) panicked(w *watched, r *http.Request, v any) {
 		s.refuse(w, r, panicError())
 	}
 }
-
-// watched remembers the status of an answer.
-type watched struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader notes the first status.
-func (w *watched) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implies 200.
-func (w *watched) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }

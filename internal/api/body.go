@@ -8,17 +8,12 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/taktsched/takt/internal/job"
 )
-
-// bodyTimeout bounds the reading of a body. It is lifted before the use case runs, for a poll hangs
-// longer and net/http would take the deadline for a gone client.
-const bodyTimeout = 10 * time.Second
 
 // intake says what body an operation takes.
 type intake struct {
@@ -55,14 +50,11 @@ func (in intake) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if e := mediaType(r); e != nil {
 		return nil, e
 	}
-	// A connection without deadlines (an in-memory recorder) has no slow client either.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, in.limit))
 	if err != nil {
 		return nil, in.unread(err)
 	}
-	_ = control.SetReadDeadline(time.Time{})
+	lift(w)
 	if len(body) == 0 {
 		return nil, in.empty()
 	}

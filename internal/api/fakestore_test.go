@@ -73,6 +73,10 @@ func (f *fakeStore) Trigger(_ context.Context, t store.Trigger, partition func(j
 		}
 		return store.Triggered{Execution: id, Repeated: true}, nil
 	}
+	var err error
+	if t.Request.Params, err = t.Merge(row.Definition); err != nil {
+		return store.Triggered{}, err
+	}
 	f.writes++
 	f.keys[key], f.hashes[key] = t.Execution, t.Key.Hash
 	f.triggers = append(f.triggers, t)

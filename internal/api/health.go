@@ -10,7 +10,41 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-const pingTimeout = 2 * time.Second
+const (
+	pingTimeout = 2 * time.Second
+	pingKept    = time.Second
+)
+
+// pulse asks the store whether it answers: one ask at a time, whose result is kept for pingKept, for
+// anybody may call and a ping is a write.
+type pulse struct {
+	store Pinger
+	turn  chan struct{} // holds what follows
+	begun bool
+	at    time.Time // of the newest result
+	err   error
+}
+
+func newPulse(s Pinger) *pulse { return &pulse{store: s, turn: make(chan struct{}, 1)} }
+
+// ping is nil when the store answers, or did so less than pingKept ago.
+func (p *pulse) ping(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-p.turn }()
+	if p.begun && time.Since(p.at) < pingKept {
+		return p.err
+	}
+	// the result is for others, too: a caller that goes away does not end the ask
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingTimeout)
+	defer cancel()
+	p.err = p.store.Ping(ctx)
+	p.begun, p.at = true, time.Now()
+	return p.err
+}
 
 // text is a plain answer.
 type text struct {
@@ -33,7 +67,7 @@ func (s *server) health() {
 		Responses: plainResponse()}, intake{}, func(context.Context, *struct{}) (*text, error) { return plain("ok"), nil })
 	register(s, huma.Operation{OperationID: "readyz", Method: http.MethodGet, Path: pathReady, Tags: tags,
 		Summary:     "Whether calls can be served",
-		Description: "The store answers, every partition has its owner here, and the server is not stopping.",
+		Description: "The store answers (asked at most once a second), every partition is answered for, and the server is not stopping.",
 		Responses:   plainResponse()}, intake{}, s.ready)
 }
 
@@ -43,19 +77,13 @@ func (s *server) ready(ctx context.Context, _ *struct{}) (*text, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	if err := s.store.Ping(ctx); err != nil {
+	if err := s.pulse.ping(ctx); err != nil {
 		return nil, job.Errorf(job.KindUnavailable, "store_unavailable", "the store does not answer").
 			WithHint("look into the server's log; it goes on by itself when the store is back").WithCause(err)
 	}
-	owned := 0
-	for _, p := range s.owners.Stats() {
-		if p.Owned {
-			owned++
-		}
-	}
-	if n := s.owners.Count(); owned < n {
-		return nil, job.Errorf(job.KindNoOwner, "partitions_not_owned", "%d of %d partitions have their owner here", owned, n).
-			WithHint("right after a start this takes a moment")
+	if err := s.node.Ready(); err != nil {
+		return nil, job.Errorf(job.KindNoOwner, "partitions_not_owned", "not every partition has an owner that is ready").
+			WithHint("right after a start this takes a moment").WithCause(err)
 	}
 	return plain("ready"), nil
 }

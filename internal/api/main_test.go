@@ -39,6 +39,7 @@ type owners struct {
 	at       []int
 	answer   func(ctx context.Context, ev engine.Event) (any, error)
 	stats    []partition.Stats
+	unready  error
 	consumes bool // whether entries are taken in at once
 }
 
@@ -68,6 +69,8 @@ func (o *owners) AwaitEntry(ctx context.Context, _ int, _ int64) bool {
 
 func (o *owners) Stats() []partition.Stats { return o.stats }
 
+func (o *owners) Ready() error { return o.unready }
+
 func (o *owners) last(t *testing.T) engine.Event {
 	t.Helper()
 	o.mu.Lock()
@@ -96,7 +99,7 @@ func newRig(t *testing.T, change func(*api.Config)) *rig {
 	now := func() time.Time { return wall }
 	c := api.Config{
 		Control: control.New(control.Config{Control: r.store, Reader: r.store, Owners: r.owners, Now: now, EffectWait: time.Millisecond}),
-		Owners:  r.owners, Store: r.store, Version: "v0-test", LoopbackOnly: true, Now: now,
+		Owners:  r.owners, Node: r.owners, Store: r.store, Version: "v0-test", LoopbackOnly: true, Now: now,
 		Logger: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	if change != nil {

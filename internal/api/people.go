@@ -33,7 +33,7 @@ type (
 	// Page asks for a page of a list.
 	Page struct {
 		After string `query:"after" maxLength:"512" doc:"The next of the page before."`
-		Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"Items of the page."`
+		Limit int    `query:"limit" minimum:"1" maximum:"500" default:"100" doc:"At most so many items. A page may hold fewer, even none, and still have a next."`
 	}
 )
 

@@ -283,6 +283,10 @@ func TestListExecutionsPassesItsFilter(t *testing.T) {
 	r := newRig(t, nil)
 	ok[takt.ExecutionList](r, get(execs+"?job=nightly&pool=web&state=failed&after=a&limit=3"))
 	want := store.ExecutionFilter{Namespace: "default", Job: "nightly", Pool: "web", State: job.ExecutionFailed, Page: store.Page{After: "a", Limit: 3}}
+	if !r.store.filters[0].Query.Empty() {
+		t.Errorf("a query out of nothing: %+v", r.store.filters)
+	}
+	want.Query = r.store.filters[0].Query // it knows the time
 	if !reflect.DeepEqual(r.store.filters, []store.ExecutionFilter{want}) {
 		t.Errorf("filter %+v", r.store.filters)
 	}

@@ -186,3 +186,65 @@ func TestBrokenBodies(t *testing.T) {
 		t.Errorf("%d calls reached the owner", len(r.owners.calls))
 	}
 }
+
+// A request that is refused at its head waits no longer for its body than one that is taken.
+func TestRefusedBodyThatNeverComes(t *testing.T) {
+	for name, head := range map[string]string{
+		"no token":     "POST /api/v1/worker/open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+		"chunked":      "POST /api/v1/worker/open HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"unknown path": "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\n",
+		"no type":      "POST /api/v1/worker/open HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Length: 10\r\n\r\n",
+		"health":       "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newRig(t, func(c *api.Config) { c.Token = "secret" }).serve()()
+				begun := time.Now()
+				if _, err := io.WriteString(c, head); err != nil {
+					t.Fatal(err)
+				}
+				_ = c.SetReadDeadline(begun.Add(time.Hour))
+				_, _ = io.Copy(io.Discard, c) // the answer, then the end of the connection
+				if took := time.Since(begun); took > 11*time.Second {
+					t.Errorf("the connection was held for %s", took)
+				}
+			})
+		})
+	}
+}
+
+// A reader that does not read what it asked for loses its connection.
+func TestSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newRig(t, nil).serve()()
+		if _, err := io.WriteString(c, "GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(31 * time.Second)
+		_ = c.SetReadDeadline(time.Now().Add(time.Hour))
+		got, err := io.Copy(io.Discard, c)
+		if err != nil || got > 5000 { // what was on its way when it ended
+			t.Errorf("%d bytes were still written, %v", got, err)
+		}
+	})
+}
+
+// The time for an answer begins with the answer, on a connection of any age.
+func TestPollOnAnOldConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.owners.answer = func(context.Context, engine.Event) (any, error) {
+			time.Sleep(29 * time.Second)
+			return &engine.Polled{}, nil
+		}
+		c := r.serve()()
+		for range 3 {
+			send(t, c, work+"poll", len(polling), polling)
+			time.Sleep(45 * time.Second) // the answer waits for its reader
+			if status, b := receive(t, c); status != http.StatusOK {
+				t.Errorf("%d %s", status, b)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

@@ -97,7 +97,7 @@ func (a *App) assemble(ctx context.Context) error {
 	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, Sweeper: a.store, Keep: cfg.Keep,
 		LogLimit: cfg.LogLimit, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
 	a.handler = api.New(api.Config{
-		Control: people, Owners: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
+		Control: people, Owners: a.node, Node: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
 		Stopping: a.stopping.Load,
 		Backup:   a.backup,

@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"math/rand/v2"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +13,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/engine"
@@ -230,86 +225,6 @@ func (written) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.
 
 func (written) Job(context.Context, string, string) (store.JobRow, error) {
 	return store.JobRow{}, job.Errorf(job.KindUnavailable, "store_unavailable", "gone meanwhile")
-}
-
-func TestTrigger(t *testing.T) {
-	c, _ := open(t, &owner{}, func(c *control.Config) { c.Random = io.LimitReader(seeded(), 16+2*10) })
-	mustPut(t, c, put("nightly", "web"))
-	ask := control.TriggerRequest{Namespace: "default", Job: "nightly", Key: "k", Params: json.RawMessage(`{"a":1}`)}
-	first, err := c.Trigger(t.Context(), ask)
-	if err != nil || first.Repeated || first.Effect != control.Effective || first.Execution.PlannedAt() != job.InstantOf(wall) {
-		t.Fatalf("%+v, %v", first, err)
-	}
-	again, err := c.Trigger(t.Context(), ask)
-	if err != nil || again.Execution != first.Execution || !again.Repeated || again.Effect != control.Pending { // nobody took it in
-		t.Errorf("%+v, %v", again, err)
-	}
-	_, err = c.Trigger(t.Context(), ask)
-	wantCode(t, err, job.KindInternal, "no_random_bits")
-}
-
-func seeded() io.Reader { return rand.NewChaCha8([32]byte{1}) }
-
-func TestTriggerRefuses(t *testing.T) {
-	c, _ := open(t, &owner{}, nil)
-	r := put("nightly", "web")
-	r.Spec.Params = json.RawMessage(`{"a":"` + strings.Repeat("x", 200<<10) + `"}`)
-	mustPut(t, c, r)
-	big := json.RawMessage(`{"b":"` + strings.Repeat("x", 100<<10) + `"}`)
-	for _, x := range []struct {
-		ask  control.TriggerRequest
-		kind job.Kind
-		code string
-	}{
-		{control.TriggerRequest{Job: "nobody"}, job.KindNotFound, "job_not_found"},
-		{control.TriggerRequest{Job: "nobody", Params: json.RawMessage(`1`)}, job.KindNotFound, "job_not_found"},
-		{control.TriggerRequest{Job: "nightly", Key: "a b"}, job.KindInvalid, "bad_idempotency_key"},
-		{control.TriggerRequest{Job: "nightly", Key: strings.Repeat("k", 129)}, job.KindInvalid, "bad_idempotency_key"},
-		{control.TriggerRequest{Job: "nightly", Params: big}, job.KindTooLarge, "params_too_large"}, // together with the job's
-	} {
-		x.ask.Namespace = "default"
-		_, err := c.Trigger(t.Context(), x.ask)
-		wantCode(t, err, x.kind, x.code)
-	}
-}
-
-// Overlay against a twin on decoded values.
-func TestOverlayAgainstTwin(t *testing.T) {
-	values := []string{`null`, `1`, `"x"`, `[1,2]`, `{}`, `{"k":{"z":1}}`}
-	rapid.Check(t, func(t *rapid.T) {
-		object := func(label string) json.RawMessage {
-			if rapid.Bool().Draw(t, label+" is no object") {
-				return json.RawMessage(rapid.SampledFrom(values[:4]).Draw(t, label))
-			}
-			m := map[string]json.RawMessage{}
-			for _, k := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.ID[string]).Draw(t, label+" keys") {
-				m[k] = json.RawMessage(rapid.SampledFrom(values).Draw(t, label+k))
-			}
-			b, _ := json.Marshal(m)
-			return b
-		}
-		base, over := object("base"), object("over")
-		got, err := control.Overlay(base, over)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b, o, g any
-		for text, v := range map[*any]json.RawMessage{&b: base, &o: over, &g: got} {
-			if err := json.Unmarshal(v, text); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want := o
-		if bm, ok := b.(map[string]any); ok {
-			if om, ok := o.(map[string]any); ok {
-				maps.Copy(bm, om)
-				want = bm
-			}
-		}
-		if !reflect.DeepEqual(g, want) {
-			t.Fatalf("%s over %s: %s", over, base, got)
-		}
-	})
 }
 
 // Reads show the rows alone when the owner is away or slow, and other faults as they are.

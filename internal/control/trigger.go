@@ -39,9 +39,8 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 	if isNull(r.Params) {
 		r.Params = nil
 	}
-	params, hash, err := c.overlay(ctx, r)
-	if err != nil {
-		return Triggered{}, err
+	if len(r.Params) > MaxParams {
+		return Triggered{}, paramsTooLarge(len(r.Params))
 	}
 	var random [10]byte
 	if err := c.draw(random[:]); err != nil {
@@ -52,8 +51,9 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 		Namespace: r.Namespace,
 		Job:       r.Job,
 		Execution: job.RequestedID(at, random),
-		Request:   engine.Request{At: at, Key: r.Key, Params: params},
-		Key:       store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hash},
+		Request:   engine.Request{At: at, Key: r.Key, Params: r.Params},
+		Key:       store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hashOf(r.Params)},
+		Merge:     func(d job.Definition) (json.RawMessage, error) { return merged(d.Spec.Params, r.Params) },
 	}, func(d job.Definition) int { return partition.Of(d.Namespace, d.Spec.Pool, n) })
 	if err != nil {
 		return Triggered{}, err
@@ -73,30 +73,26 @@ func (c *Control) effectOf(ctx context.Context, namespace string, id job.Executi
 	return Effective
 }
 
-// overlay gives the params that the execution starts with (nil: those of the job's newest revision)
-// and the hash of what was asked for. The hash leaves the job's own params out: an edit between two
-// tries of one request does not make it another request.
-func (c *Control) overlay(ctx context.Context, r TriggerRequest) (json.RawMessage, string, error) {
-	sum := sha256.Sum256(canonical(r.Params))
-	hash := hex.EncodeToString(sum[:])
-	if r.Params == nil {
-		return nil, hash, nil
+// hashOf is the hash of what was asked for. It leaves the job's own params out: an edit between two tries
+// of one request does not make it another request.
+func hashOf(params json.RawMessage) string {
+	sum := sha256.Sum256(canonical(params))
+	return hex.EncodeToString(sum[:])
+}
+
+// merged gives the params that an execution starts with; nil: those of the job.
+func merged(base, over json.RawMessage) (json.RawMessage, error) {
+	if over == nil {
+		return nil, nil
 	}
-	if len(r.Params) > MaxParams {
-		return nil, "", paramsTooLarge(len(r.Params))
-	}
-	row, err := c.read.Job(ctx, r.Namespace, r.Job)
+	params, err := Overlay(base, over)
 	if err != nil {
-		return nil, "", err
-	}
-	params, err := Overlay(row.Definition.Spec.Params, r.Params)
-	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if len(params) > MaxParams {
-		return nil, "", paramsTooLarge(len(params))
+		return nil, paramsTooLarge(len(params))
 	}
-	return params, hash, nil
+	return params, nil
 }
 
 // Overlay lays over on base: when both are objects, key by key (not deeper), else over replaces base.

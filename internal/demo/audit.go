@@ -45,22 +45,23 @@ func Audit(ctx context.Context, dir string, effects io.Reader) (*Audited, error)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		of := found[p]
-		delete(found, p)
+		name := Name(p)
+		of := found[name]
+		delete(found, name)
 		if len(of) > 1 {
 			a.Duplicates++
-			a.find("%s has %d effects", p, len(of))
+			a.find("%s has %d effects", name, len(of))
 		}
 		if len(of) == 0 {
 			a.Missing++
-			a.find("%s has no effect", p)
+			a.find("%s has no effect", name)
 			continue
 		}
 		want := Describe(dir, p)
 		for _, e := range of {
 			if e != want {
 				a.Missing++
-				a.find("%s: the effect says %+v, the file is %+v", p, e, want)
+				a.find("%s: the effect says %+v, the file is %+v", name, e, want)
 				break
 			}
 		}

@@ -47,6 +47,7 @@ type Demo struct {
 	client    *takt.Client
 	procs     *processes
 	pace      pace
+	stamp     string // of the directory when the demo began
 
 	execution   string
 	shards      []takt.ShardStatus // at the last look
@@ -76,6 +77,9 @@ func (d *Demo) start(ctx context.Context) error {
 	}
 	if err != nil {
 		return &BadPlan{Message: err.Error(), Hint: "--dir names the directory to index"}
+	}
+	if d.stamp, err = Stamp(ctx, dir); err != nil {
+		return err
 	}
 	if d.pace, err = paceFor(paths, d.cfg.Shards, d.cfg.Rate); err != nil {
 		return err
@@ -170,6 +174,12 @@ func (d *Demo) Drive(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	r.countAudit(audited)
+	switch now, err := Stamp(ctx, d.cfg.Dir); {
+	case err != nil:
+		return nil, err
+	case now != d.stamp:
+		r.findings = append([]string{"somebody changed " + d.cfg.Dir + " while the demo ran, so there is nothing fixed to compare with: take a directory at rest (--dir)"}, r.findings...)
+	}
 	r.Seconds = seconds(time.Since(d.view.began))
 	return r, nil
 }

@@ -3,28 +3,59 @@ package demo
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"unicode/utf8"
 )
 
 // Entry is what the index holds of one file.
 type Entry struct {
-	Path   string `json:"path"` // relative to the directory, with slashes
+	Path   string `json:"path"` // Name of the path relative to the directory, with slashes
 	Size   int64  `json:"size"`
 	Lines  int64  `json:"lines"`
 	SHA256 string `json:"sha256"`
 	Error  string `json:"error,omitempty"` // why the file could not be read; then the rest is zero
 }
 
-// Walk lists the regular files below dir, sorted. Links are not followed; what may not be entered is
+// Name is a path as JSON can carry it: bytes that are no UTF-8 are escaped.
+func Name(path string) string {
+	if utf8.ValidString(path) {
+		return path
+	}
+	quoted := strconv.Quote(path)
+	return quoted[1 : len(quoted)-1]
+}
+
+// Stamp identifies the state of the files below dir by names, sizes and times of change, so that a run
+// over a directory in which somebody writes can be told from one that lost something.
+func Stamp(ctx context.Context, dir string) (string, error) {
+	paths, err := Walk(ctx, dir)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	for _, p := range paths {
+		size, changed := int64(-1), int64(0)
+		if info, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(p))); err == nil {
+			size, changed = info.Size(), info.ModTime().UnixNano()
+		}
+		_, _ = fmt.Fprintf(sum, "%q %d %d\n", p, size, changed)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Walk lists the regular files below dir, sorted by name. Links are not followed; what may not be entered is
 // left out. It stops with the cause when ctx ends.
 func Walk(ctx context.Context, dir string) ([]string, error) {
 	var paths []string
@@ -48,7 +79,7 @@ func Walk(ctx context.Context, dir string) ([]string, error) {
 		paths = append(paths, filepath.ToSlash(rel))
 		return nil
 	})
-	slices.Sort(paths)
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Compare(Name(a), Name(b)) })
 	return paths, err
 }
 
@@ -72,7 +103,7 @@ func PathsOf(paths []string, shard, n int) []string {
 
 // Describe reads one file. A file that cannot be read is described by its error.
 func Describe(dir, path string) Entry {
-	e := Entry{Path: path}
+	e := Entry{Path: Name(path)}
 	size, lines, sum, err := measure(filepath.Join(dir, filepath.FromSlash(path)))
 	if err != nil {
 		e.Error = "unreadable"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sort"
 	"time"
 
 	"github.com/taktsched/takt"
@@ -21,9 +22,15 @@ type Params struct {
 	PauseMs int64  `json:"pauseMs"` // from one batch to the next
 }
 
-// progress is the checkpoint: how many of the shard's sorted paths are done.
+// progress is the checkpoint: the last of the shard's sorted names that is done, not its place in a list
+// that the next attempt makes anew.
 type progress struct {
-	Next int `json:"next"`
+	After string `json:"after"`
+}
+
+// rest is what is still to do.
+func (p progress) rest(paths []string) []string {
+	return paths[sort.Search(len(paths), func(i int) bool { return Name(paths[i]) > p.After }):]
 }
 
 // indexer holds what the handler needs besides its task.
@@ -52,16 +59,16 @@ func (x *indexer) run(ctx context.Context, t *takt.Task) error {
 	if _, err := t.LastCheckpoint(&at); err != nil {
 		return takt.Fatal(err)
 	}
-	for at.Next < len(paths) {
+	for left := at.rest(paths); len(left) > 0; left = at.rest(paths) {
 		next := time.NewTimer(time.Duration(p.PauseMs) * time.Millisecond)
-		batch := paths[at.Next:min(at.Next+max(p.Batch, 1), len(paths))]
+		batch := left[:min(max(p.Batch, 1), len(left))]
 		if err := x.send(t, p, batch); err != nil {
 			return err
 		}
-		at.Next += len(batch)
+		at.After, left = Name(batch[len(batch)-1]), left[len(batch):]
 		err := t.Checkpoint(ctx, at)
 		if err == nil {
-			err = t.Progress(int64(at.Next), int64(len(paths)), "")
+			err = t.Progress(int64(len(paths)-len(left)), int64(len(paths)), "")
 		}
 		if err == nil {
 			select {
@@ -71,8 +78,8 @@ func (x *indexer) run(ctx context.Context, t *takt.Task) error {
 				err = context.Cause(ctx)
 			}
 		}
-		if errors.Is(err, takt.ErrLeaseLost) && at.Next < len(paths) {
-			return x.oneMore(t, p, paths[at.Next:min(at.Next+max(p.Batch, 1), len(paths))], err)
+		if errors.Is(err, takt.ErrLeaseLost) && len(left) > 0 {
+			return x.oneMore(t, p, left[:min(max(p.Batch, 1), len(left))], err)
 		}
 		return err
 	}

@@ -134,14 +134,14 @@ func TestViewDrawsBarsInPlace(t *testing.T) {
 	shards := []takt.ShardStatus{{Index: 0, State: "running", Worker: "A", Attempt: 1, LeaseLeftMs: 3200, Token: 7, Progress: &takt.Progress{Done: 1, Total: 2}},
 		{Index: 1, State: "queued"}}
 	v.show(shards)
-	if got := out.String(); !strings.Contains(got, strings.Repeat("█", 12)+strings.Repeat("░", 12)+"  50%") ||
+	if got := out.String(); !strings.Contains(got, strings.Repeat("█", 5)+strings.Repeat("░", 5)+"  50%") ||
 		!strings.Contains(got, "lease 3.2s") || strings.Contains(got, "\x1b[2A") {
 		t.Errorf("first drawing: %q", got)
 	}
 	out.Reset()
 	v.say("hello")
 	got := out.String()
-	if !strings.HasPrefix(got, "\x1b[2A\x1b[J") || strings.Count(got, "shard ") != 2 || strings.Count(got, "hello") != 1 {
+	if !strings.HasPrefix(got, "\x1b[2A\x1b[J") || strings.Count(got, " lease ") != 2 || strings.Count(got, "hello") != 1 {
 		t.Errorf("an event above the bars: %q", got)
 	}
 }

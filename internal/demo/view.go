@@ -98,7 +98,8 @@ func (v *view) draw() {
 	v.drawn = len(v.last)
 }
 
-const barCells = 24
+// barCells leaves a line within 80 columns.
+const barCells = 10
 
 func barLine(s *takt.ShardStatus) string {
 	done, percent := 0, 0
@@ -113,6 +114,6 @@ func barLine(s *takt.ShardStatus) string {
 	if s.LeaseLeftMs > 0 {
 		lease = fmt.Sprintf("%3.1fs", float64(s.LeaseLeftMs)/1000)
 	}
-	return fmt.Sprintf("shard %2d %s%s %3d%%  %-10s %-3s lease %s  attempt %d  token %d", s.Index,
+	return fmt.Sprintf("%2d %s%s %3d%% %-10s %-2s lease %s attempt %d token %d", s.Index,
 		strings.Repeat("█", done), strings.Repeat("░", barCells-done), percent, s.State, s.Worker, lease, s.Attempt, s.Token)
 }

@@ -206,6 +206,11 @@ func (c *chaos) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 	return c.Store.ExecutionPage(ctx, partition, ids)
 }
 
+func (c *chaos) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	c.moment("shards")
+	return c.Store.ShardPage(ctx, partition, refs)
+}
+
 func (c *chaos) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
 	c.moment("load")
 	return c.Store.LoadPartition(ctx, partition)

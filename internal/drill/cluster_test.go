@@ -63,14 +63,20 @@ func newCluster(t *testing.T, seed uint64, lease partition.Lease) *cluster {
 	c := &cluster{t: t, seed: seed, dir: t.TempDir(), lease: lease.Filled(), net: drill.NewNetwork(), tape: &drill.Tape{},
 		seen: map[[2]int64]time.Time{}, workers: map[string]*member{}}
 	t.Cleanup(c.abandon)
-	c.front = drill.NewLink("people", seed, c.transport(), c.tape)
-	var err error
-	c.people, err = takt.NewClient(takt.ClientConfig{Server: "http://server", HTTPClient: &http.Client{Transport: c.front},
-		RetryFor: 2 * time.Minute, Jitter: c.jitter("people")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.people, c.front = c.asker("people")
 	return c
+}
+
+// asker makes a client with a link of its own. Calls that go at one time have one each: then what the dice
+// say about one does not depend on the others.
+func (c *cluster) asker(name string) (*takt.Client, *drill.Link) {
+	link := drill.NewLink(name, c.seed, c.transport(), c.tape)
+	client, err := takt.NewClient(takt.ClientConfig{Server: "http://server", HTTPClient: &http.Client{Transport: link},
+		RetryFor: 2 * time.Minute, Jitter: c.jitter(name)})
+	if err != nil {
+		c.t.Error(err)
+	}
+	return client, link
 }
 
 func (c *cluster) transport() *http.Transport {

@@ -83,6 +83,9 @@ func (d *desk) step(events ...engine.Event) {
 		if len(w.Executions) > 0 {
 			events = append(events, d.page(w.Executions))
 		}
+		if len(w.Shards) > 0 {
+			events = append(events, d.shards(w.Shards))
+		}
 		if len(events) == 0 {
 			return
 		}
@@ -150,6 +153,17 @@ func (d *desk) page(ids []job.ExecutionID) engine.ExecutionPage {
 	for _, id := range ids {
 		if r := d.rows[id]; r != nil {
 			p.Rows = append(p.Rows, d.copy(r))
+		}
+	}
+	return p
+}
+
+func (d *desk) shards(refs []engine.ShardRef) engine.ShardPage {
+	p := engine.ShardPage{Seq: d.seq, Asked: refs}
+	for _, ref := range refs {
+		if r := d.rows[ref.Execution]; r != nil && ref.Index < len(r.Shards) {
+			s := &r.Shards[ref.Index]
+			p.Rows = append(p.Rows, engine.Settled{ShardRef: ref, Token: s.Token, ReportSeq: s.ReportSeq, Closed: s.Closed})
 		}
 	}
 	return p

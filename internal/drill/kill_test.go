@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -71,8 +70,17 @@ type killed struct {
 
 	mu      sync.Mutex
 	acked   map[string]string // request key → execution
+	asked   int               // shards of what is in acked
 	effects map[string]int    // shard key → how often
+	beats   map[string]time.Time
 }
+
+var killWorkers = []string{"A", "B", "C"}
+
+const (
+	shardsPerKill = 10 // that are asked for
+	manyShards    = 6  // of the job "many"
+)
 
 func (k *killed) start() {
 	k.t.Helper()
@@ -120,8 +128,8 @@ func TestKillServer(t *testing.T) {
 	}()
 	client := k.client()
 	k.put(ctx, client, "one", takt.JobSpec{Pool: "p", Handler: "short"})
-	k.put(ctx, client, "many", takt.JobSpec{Pool: "p", Handler: "long", Shards: &takt.ShardsSpec{Count: 6}})
-	for _, name := range []string{"A", "B", "C"} {
+	k.put(ctx, client, "many", takt.JobSpec{Pool: "p", Handler: "long", Shards: &takt.ShardsSpec{Count: manyShards}})
+	for _, name := range killWorkers {
 		k.worker(ctx, &workers, name)
 	}
 	var over atomic.Bool
@@ -129,11 +137,14 @@ func TestKillServer(t *testing.T) {
 		load.Go(func() { k.load(ctx, client, i, &over) })
 	}
 	dice := rand.New(rand.NewPCG(*killSeed, 1))
-	for range kills {
+	for n := range kills {
 		time.Sleep(50*time.Millisecond + time.Duration(dice.Int64N(int64(900*time.Millisecond))))
+		k.until("the load keeps up with the kills", func() bool { return k.asked >= shardsPerKill*(n-5) })
+		k.until("every worker was heard lately", k.heard)
 		k.kill()
 		k.start()
 	}
+	k.until("there was enough load", func() bool { return k.asked >= shardsPerKill*kills })
 	over.Store(true)
 	load.Wait()
 	k.await(ctx, client)
@@ -144,14 +155,6 @@ func TestKillServer(t *testing.T) {
 }
 
 func newKilled(t *testing.T) *killed {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
 	log, err := os.Create(filepath.Join(dir, "server.log"))
 	if err != nil {
@@ -162,8 +165,15 @@ func newKilled(t *testing.T) *killed {
 			t.Error(err)
 		}
 	})
-	return &killed{t: t, dir: dir, addr: addr, lease: partition.Lease{TTL: 10 * time.Second, Beat: time.Second}.Filled(),
-		tape: &drill.Tape{}, log: log, acked: map[string]string{}, effects: map[string]int{}}
+	k := &killed{t: t, dir: dir, addr: lastingAddress(t), lease: partition.Lease{TTL: 10 * time.Second, Beat: time.Second}.Filled(),
+		tape: &drill.Tape{}, log: log, acked: map[string]string{}, effects: map[string]int{}, beats: map[string]time.Time{}}
+	t.Cleanup(func() { // of a drill that went wrong
+		if k.cmd != nil && k.cmd.ProcessState == nil {
+			_ = k.cmd.Process.Kill()
+			_ = k.cmd.Wait()
+		}
+	})
+	return k
 }
 
 func (k *killed) client() *takt.Client {
@@ -192,7 +202,7 @@ func (k *killed) worker(ctx context.Context, wg *sync.WaitGroup, name string) {
 	k.t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	link := drill.NewLink(name, 1, transport, k.tape)
-	w, err := takt.NewWorker(takt.WorkerConfig{Server: k.addr, Pool: "p", Name: name, Slots: 16, HTTPClient: &http.Client{Transport: link},
+	w, err := takt.NewWorker(takt.WorkerConfig{Server: k.addr, Pool: "p", Name: name, Slots: 16, HTTPClient: &http.Client{Transport: &listening{k, name, link}},
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		k.t.Fatal(err)
@@ -242,9 +252,9 @@ func (k *killed) handler(worker string, steps int, step time.Duration) takt.Hand
 // load asks for executions one after the other, each under a key of its own.
 func (k *killed) load(ctx context.Context, c *takt.Client, who int, over *atomic.Bool) {
 	for n := 0; !over.Load(); n++ {
-		name := "one"
+		name, shards := "one", 1
 		if n%10 == 0 {
-			name = "many"
+			name, shards = "many", manyShards
 		}
 		key := fmt.Sprintf("%s-%d-%d", name, who, n)
 		r, err := c.Trigger(ctx, name, takt.TriggerOptions{IdempotencyKey: key})
@@ -254,6 +264,7 @@ func (k *killed) load(ctx context.Context, c *takt.Client, who int, over *atomic
 		}
 		k.mu.Lock()
 		k.acked[key] = r.Execution
+		k.asked += shards
 		k.mu.Unlock()
 		time.Sleep(30 * time.Millisecond)
 	}
@@ -340,7 +351,7 @@ func (k *killed) judge(kills int) {
 		}
 	}
 	t.Logf("lost=%d twice=%d moved=%d kills=%d owners=%d triggers=%d shards=%d", lost, twice, moved, kills, owners, len(k.acked), shards)
-	if shards < 10*kills {
+	if shards < shardsPerKill*kills {
 		t.Errorf("%d shards under %d kills: too little load to prove anything", shards, kills)
 	}
 }

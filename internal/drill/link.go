@@ -84,8 +84,10 @@ func (l *Link) Rule(rule func(Call) Verdict) {
 	l.rule = rule
 }
 
-// Cut silences the link in both directions, without a word to either end; Heal ends that.
-func (l *Link) Cut()  { l.setCut(true) }
+// Cut silences the link in both directions, without a word to either end.
+func (l *Link) Cut() { l.setCut(true) }
+
+// Heal ends a cut.
 func (l *Link) Heal() { l.setCut(false) }
 
 // Close cuts the link for good and ends what is under way on it, as the death of the process does.
@@ -145,11 +147,8 @@ func (l *Link) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.later(req, body, v.Delay)
 	}
 	resp, answer, err := l.send(ctx, req, body)
-	if err != nil {
-		return nil, err
-	}
-	if err := sleep(ctx, l.latency(c, "answer")); err != nil {
-		return nil, err
+	if late := sleep(ctx, l.latency(c, "answer")); err != nil || late != nil { // a broken connection is news too
+		return nil, errors.Join(err, late)
 	}
 	if l.isCut() || v.Fault == AnswerLost {
 		return nil, l.nowhere(ctx)
@@ -204,7 +203,9 @@ func (l *Link) later(req *http.Request, body []byte, delay time.Duration) {
 		if sleep(ctx, delay) != nil || l.isCut() {
 			return
 		}
-		_, _, _ = l.send(ctx, req, body) // nobody waits for what becomes of it
+		if resp, _, err := l.send(ctx, req, body); err == nil { // nobody waits for what becomes of it
+			_ = resp.Body.Close()
+		}
 	})
 }
 

@@ -1,11 +1,14 @@
 package drill_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -67,14 +70,11 @@ func (c *cluster) joinWith(name string, slots int, rule func(drill.Call) drill.V
 	return m
 }
 
+// members lists the workers by name.
 func (c *cluster) members() []*member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []*member
-	for _, m := range c.workers {
-		all = append(all, m)
-	}
-	return all
+	return slices.SortedFunc(maps.Values(c.workers), func(a, b *member) int { return cmp.Compare(a.name, b.name) })
 }
 
 // kill ends the worker as kill -9 does: its connections break, and nothing it still does counts.

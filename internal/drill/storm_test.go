@@ -55,7 +55,7 @@ func (s *storm) rage(d time.Duration) {
 func (s *storm) calm() {
 	c := s.c
 	c.server.st.setRule(nil)
-	for _, m := range s.members() {
+	for _, m := range s.c.members() {
 		m.link.Rule(nil)
 		m.link.Heal()
 	}
@@ -88,15 +88,8 @@ func (s *storm) newcomer() {
 	s.c.join(fmt.Sprintf("w%d", s.names), 6)
 }
 
-// members lists the workers by name.
-func (s *storm) members() []*member {
-	all := s.c.members()
-	slices.SortFunc(all, func(a, b *member) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
-	return all
-}
-
 func (s *storm) anyone() *member {
-	all := s.members()
+	all := s.c.members()
 	return all[s.dice.IntN(len(all))]
 }
 
@@ -144,8 +137,10 @@ func (s *storm) trigger() {
 		gap := time.Duration(i)*37*time.Millisecond + s.upTo(time.Millisecond)
 		s.asks.Go(func() {
 			time.Sleep(gap)
-			if id, err := s.c.trigger(name, key); err == nil {
-				s.ack(key, id)
+			client, link := s.c.asker(fmt.Sprintf("%s.%d", key, i))
+			defer link.Close()
+			if r, err := client.Trigger(s.c.t.Context(), name, takt.TriggerOptions{IdempotencyKey: key}); err == nil {
+				s.ack(key, r.Execution)
 			}
 		})
 	}
@@ -171,12 +166,15 @@ func (s *storm) ask(what string) {
 		return
 	}
 	id := ids[max(0, len(ids)-1-s.dice.IntN(4))]
+	s.keys++
+	client, link := s.c.asker(fmt.Sprintf("ask%d", s.keys))
 	s.asks.Go(func() {
+		defer link.Close()
 		// An error means that it is not known whether the request counts: the checker judges what does.
 		if what == "cancel" {
-			_, _ = s.c.people.Cancel(s.c.t.Context(), id, "")
+			_, _ = client.Cancel(s.c.t.Context(), id, "")
 		} else {
-			_, _ = s.c.people.Rerun(s.c.t.Context(), id, "")
+			_, _ = client.Rerun(s.c.t.Context(), id, "")
 		}
 	})
 }

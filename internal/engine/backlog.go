@@ -7,15 +7,16 @@ import (
 )
 
 // Queued executions that do not fit into memory stay in the database and are paged in when there is room
-// (R14). Room is counted by pool, so that a pool without workers takes nothing from the others; the pages
-// run over all pools in the order of work, and each pool remembers how far it has seen.
+// (R14). Room is counted by line (pool and handler), so that one without workers takes nothing from the
+// others; the pages run over all lines in the order of work, and each line remembers how far it has seen.
 
-// backlog is what a pool has left in the database.
+// backlog is what a line has left in the database.
 type backlog struct {
 	left   bool       // there may be queued executions that are not in memory …
 	after  backlogKey // … all of them behind this one
 	unseen bool       // one was left while a page was on its way, which may not show it …
 	first  backlogKey // … the first such
+	need   int        // shards of the execution that found no room there; 0: not known
 }
 
 type backlogKey struct {
@@ -30,18 +31,59 @@ func (k backlogKey) less(o backlogKey) bool {
 // before is a key that lies before k, and before what shares its instant.
 func (k backlogKey) before() backlogKey { return backlogKey{at: k.at - 1} }
 
-// holds tells whether n more queued shards fit into memory. While others wait in the database, new ones
+// holds tells whether n new queued shards may stay in memory. While others wait in the database, new ones
 // may not take the room that their page needs: they would overtake them for ever.
-func (p *pool) holds(n, most int) bool {
-	if p.backlog.left {
-		most /= 2
+func (e *Engine) holds(l *line, n int) bool {
+	if l.backlog.left {
+		return len(l.shards) == 0 || len(l.shards)+n <= e.cfg.ReadyMax/2 && e.light(l, 2)
 	}
-	return p.queued == 0 || p.queued+n <= most
+	return e.room(l, n)
 }
 
-// hungry tells that p's workers could soon run out of work that the database may have.
-func (p *pool) hungry(most int) bool {
-	return p.backlog.left && len(p.sessions) > 0 && p.queued < max(most/2, 1)
+// room tells whether n more shards fit in. The first execution always does.
+func (e *Engine) room(l *line, n int) bool {
+	return len(l.shards) == 0 || len(l.shards)+n <= e.cfg.ReadyMax && e.light(l, 1)
+}
+
+// light tells whether l uses up less than a part (1, or 1/2 …) of the bytes that it may hold: a small share
+// of its own, and while it has workers whatever all lines together leave.
+func (e *Engine) light(l *line, part int) bool {
+	return l.bytes < e.cfg.ReadyBytes/64/part || l.offers > 0 && e.ready < e.cfg.ReadyBytes/part
+}
+
+// hungry tells that l's workers could soon run out of work that the database may have, and that the next
+// of it would find room.
+func (e *Engine) hungry(l *line) bool {
+	switch {
+	case !l.backlog.left || l.offers == 0:
+		return false
+	case len(l.shards) == 0:
+		return true
+	}
+	return len(l.shards) < e.cfg.ReadyMax/2 && e.light(l, 2) && e.room(l, l.backlog.need)
+}
+
+// watch keeps the lines that may get hungry: those with workers and something left.
+func (p *pageBook) watch(l *line) {
+	if l.backlog.left && l.offers > 0 && l.pool.lines[l.handler] == l {
+		p.behind[l] = true
+	} else {
+		delete(p.behind, l)
+	}
+}
+
+// join takes over what another line knew.
+func (b *backlog) join(o backlog) {
+	if !o.left {
+		return
+	}
+	if !b.left || o.after.less(b.after) {
+		b.after = o.after
+	}
+	if o.unseen && (!b.unseen || o.first.less(b.first)) {
+		b.unseen, b.first = true, o.first
+	}
+	b.left = true
 }
 
 // leave notes a queued execution that stays in the database.
@@ -50,12 +92,12 @@ func (b *backlog) leave(k backlogKey, onWay bool) {
 		b.unseen, b.first = true, k
 	}
 	if !b.left || !b.after.less(k) {
-		b.after = k.before()
+		b.after, b.need = k.before(), 0
 	}
 	b.left = true
 }
 
-// wantBacklog asks for the next page, when a pool is hungry or nothing was looked at since the load.
+// wantBacklog asks for the next page, when a line is hungry or nothing was looked at since the load.
 func (e *Engine) wantBacklog() *WantBacklog {
 	p := &e.pages
 	late := p.askedBack > 0 && e.now.Mono >= p.askedBack+askAgain
@@ -63,13 +105,13 @@ func (e *Engine) wantBacklog() *WantBacklog {
 		return nil
 	}
 	p.askedBack = 0
-	from, any := backlogKey{}, p.fresh
-	for _, pool := range e.pools {
-		if !p.fresh && pool.hungry(e.cfg.ReadyMax) && (!any || pool.backlog.after.less(from)) {
-			from, any = pool.backlog.after, true
+	from, wanted := backlogKey{}, p.fresh
+	for l := range p.behind {
+		if !p.fresh && e.hungry(l) && (!wanted || l.backlog.after.less(from)) {
+			from, wanted = l.backlog.after, true
 		}
 	}
-	if !any {
+	if !wanted {
 		return nil
 	}
 	if late {
@@ -79,8 +121,15 @@ func (e *Engine) wantBacklog() *WantBacklog {
 	return &WantBacklog{PlannedAt: from.at, ID: from.id, Limit: e.cfg.PageSize}
 }
 
-// backlogPage takes queued executions out of the database, as far as their pools have room. Those in
-// memory, and those changed since the page was read, are dropped.
+// full is where a line's part of a page ended for want of room.
+type full struct {
+	before backlogKey // the place before the first row that found none
+	need   int        // its shards
+}
+
+// backlogPage takes queued executions out of the database, as far as their lines have room. Those in
+// memory, and those changed since the page was read, are dropped. What a line has left before the page's
+// begin comes first: its rows are dropped, too.
 func (e *Engine) backlogPage(ev BacklogPage) {
 	p := &e.pages
 	sure := p.askedBack > 0 && p.distrust == 0
@@ -88,19 +137,21 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 	if p.tooOld(ev.Seq) {
 		return // asked again by want
 	}
-	skipped := map[*pool]backlogKey{} // the place before the first row that found no room
+	skipped := map[*line]full{}
 	last := p.backFrom
 	for _, row := range ev.Rows {
 		x, before := &row.Execution, last
 		last = backlogKey{x.PlannedAt, x.ID}
-		if e.executions[x.ID] != nil || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionQueued {
+		if e.executions[x.ID] != nil || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionQueued || !e.usable(&row) {
 			continue
 		}
-		pool := e.pool(x.Namespace, x.Pool)
-		if _, full := skipped[pool]; full || pool.queued > 0 && pool.queued+x.ShardTotal > e.cfg.ReadyMax {
-			if !full {
-				skipped[pool] = before
-			}
+		l := e.lineOf(x)
+		if _, is := skipped[l]; is || sure && l.backlog.left && l.backlog.after.less(p.backFrom) {
+			e.tidy(l)
+			continue
+		}
+		if !e.room(l, x.ShardTotal) {
+			skipped[l] = full{before, x.ShardTotal}
 			continue
 		}
 		held := e.hold(row)
@@ -120,15 +171,19 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 	p.read(ev.Seq)
 }
 
-// seen notes for every pool that had reached the page's begin how far it has seen now.
-func (e *Engine) seen(last backlogKey, partial bool, skipped map[*pool]backlogKey) {
+// seen notes for every line that had reached the page's begin how far it has seen now.
+func (e *Engine) seen(last backlogKey, partial bool, skipped map[*line]full) {
 	from := e.pages.backFrom
 	e.pages.others.seen(from, last, partial)
 	for _, pool := range e.pools {
-		if before, full := skipped[pool]; full {
-			pool.backlog.seen(from, before, true)
-		} else {
-			pool.backlog.seen(from, last, partial)
+		for _, l := range pool.lines {
+			if f, is := skipped[l]; is {
+				l.backlog.seen(from, f.before, true)
+				l.backlog.need = f.need
+			} else {
+				l.backlog.seen(from, last, partial)
+			}
+			e.pages.watch(l)
 		}
 	}
 }
@@ -140,7 +195,7 @@ func (b *backlog) seen(from, to backlogKey, partial bool) {
 	}
 	b.left = partial
 	if b.after.less(to) {
-		b.after = to
+		b.after, b.need = to, 0
 	}
 	if b.unseen {
 		b.unseen = false

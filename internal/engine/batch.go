@@ -136,7 +136,8 @@ type Want struct {
 	Inbox      bool // read the inbox (the runner does so on a wake and each half second anyway)
 	Due        *WantDue
 	Backlog    *WantBacklog
-	Executions []job.ExecutionID
+	Executions []job.ExecutionID // for entries
+	Shards     []ShardRef        // for reports
 }
 
 // WantDue asks for cursors with Next ≤ Until, behind After.

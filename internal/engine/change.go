@@ -17,11 +17,17 @@ func (e *Engine) touch(x *execution) {
 }
 
 func (e *Engine) touchShard(s *shard) {
+	if s.bare {
+		panic(fmt.Sprintf("execution %s shard %d: a write after its end would lose its values", s.Execution, s.Index))
+	}
 	if !s.dirty {
 		s.dirty = true
 		e.step.shards = append(e.step.shards, s)
 	}
 }
+
+// strip drops the values of a shard that has ended: nobody here needs them, and their execution may live on.
+func (s *shard) strip() { s.Checkpoint, s.Result, s.bare = nil, nil, true }
 
 func (e *Engine) touchSession(s *session) {
 	if !s.dirty {
@@ -54,6 +60,7 @@ func (e *Engine) setShard(s *shard, to job.ShardState, why job.Reason) {
 	e.touchShard(s)
 	e.fact(Fact{Kind: FactShardState, Job: s.exec.name(), Execution: s.Execution, Shard: s.Index, Token: s.Token,
 		From: string(from), To: string(to), Reason: why})
+	e.unqueue(s)
 	s.retryAt, s.RetryAt = 0, 0
 	if to != job.ShardStopping {
 		s.stopBy, s.StopBy = 0, 0
@@ -65,6 +72,7 @@ func (e *Engine) setShard(s *shard, to job.ShardState, why job.Reason) {
 	switch {
 	case to.Ended():
 		s.EndedAt = e.now.Wall
+		e.timers.disarm(s)
 		if s.exec.open--; s.exec.open == 0 {
 			e.step.finishing = append(e.step.finishing, s.exec)
 		}
@@ -146,8 +154,8 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	e.touch(x)
 	e.fact(Fact{Kind: FactExecutionCreated, Job: x.name(), Execution: row.ID, PlannedAt: row.PlannedAt, Count: int64(row.ShardTotal),
 		To: string(x.row.State), Note: string(row.Trigger)})
-	pool := e.pool(row.Namespace, row.Pool)
-	held := pool.holds(row.ShardTotal, e.cfg.ReadyMax)
+	line := e.lineOf(&x.row)
+	held := e.holds(line, row.ShardTotal)
 	x.shards = make([]*shard, row.ShardTotal)
 	for i := range x.shards {
 		s := &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}
@@ -160,7 +168,8 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	if held {
 		e.executions[row.ID] = x
 	} else {
-		pool.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
+		line.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
+		e.pages.watch(line)
 	}
 	return x
 }
@@ -175,6 +184,7 @@ func (e *Engine) forget(x *execution) {
 // finish ends the executions whose last shard has ended. The state is computed, never set by hand.
 func (e *Engine) finish() {
 	for _, x := range e.step.finishing {
+		e.at(x.row.ID)
 		if x.open > 0 || x.row.State.Ended() {
 			continue
 		}

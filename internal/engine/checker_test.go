@@ -101,6 +101,15 @@ func (c *checker) fact(f *engine.Fact) error {
 		}
 	case engine.FactLeaseGranted:
 		return c.granted(f)
+	default:
+		return c.leaseFact(f, k)
+	}
+	return nil
+}
+
+// leaseFact: renewals, ends, checkpoints and results belong to the newest lease.
+func (c *checker) leaseFact(f *engine.Fact, k shardKey) error {
+	switch f.Kind {
 	case engine.FactLeaseRenewed:
 		if l := c.tokens[f.Token]; l != nil {
 			if c.shard(l.key).open != l {

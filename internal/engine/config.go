@@ -17,7 +17,9 @@ type Config struct {
 	OwnerTTL     time.Duration // P: the partition lease; blindness beyond it defers verdicts
 	MisfireGrace time.Duration // a planned instant this late is still on time
 	CatchUpMax   int           // instants that one step may walk per schedule
-	ReadyMax     int           // queued shards of a pool that are held in memory; the rest stays in the database (R14)
+	ReadyMax     int           // queued shards of a pool and handler that are held in memory; the rest stays in the database (R14)
+	ReadyBytes   int           // of their parameters and checkpoints, over all pools; each line may hold a 64th of it whatever others hold
+	AnswerMax    int           // bytes of parameters and checkpoints that one poll is answered with; one assignment always goes
 	PageSize     int           // rows asked for at once
 	Horizon      time.Duration // schedules due within it are held in memory
 	LossMax      int           // infrastructure losses before worker_lost
@@ -31,7 +33,7 @@ func Default() Config {
 	return Config{
 		LeaseTTL: 15 * time.Second, Beat: 3 * time.Second, Margin: 1500 * time.Millisecond,
 		OwnerTTL: 5 * time.Second, MisfireGrace: time.Minute, CatchUpMax: 10_000,
-		ReadyMax: 10_000, PageSize: 1_000, Horizon: time.Minute, LossMax: 5, SessionKeep: time.Minute,
+		ReadyMax: 10_000, ReadyBytes: 64 << 20, AnswerMax: 4 << 20, PageSize: 1_000, Horizon: time.Minute, LossMax: 5, SessionKeep: time.Minute,
 	}
 }
 
@@ -93,7 +95,7 @@ type PoolView struct {
 
 // ExecutionView is an execution in memory with the reason why each shard waits.
 type ExecutionView struct {
-	Row   Row
+	Row   Row             // its ended shards are without Checkpoint and Result
 	Waits []job.Reason    // by shard; "" when it does not wait
 	Left  []time.Duration // lease left by shard; 0 when not leased
 }

@@ -16,13 +16,13 @@ import (
 type database struct {
 	seq       int64
 	lastToken job.Token
-	epoch     job.Epoch
 	live      map[job.ExecutionID]*record
 	history   map[job.ExecutionID]*record
 	revisions map[job.UID][]*job.Definition
 	cursors   map[cursorKey]job.Cursor
 	sessions  map[job.SessionID]job.Session
 	inbox     []engine.Entry
+	behind    map[int64]bool // cancels that were asked while their trigger waited
 	entries   int64
 	decisions []job.Decision
 	poison    []engine.Poison
@@ -40,14 +40,14 @@ type cursorKey struct {
 
 func newDatabase() *database {
 	return &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{},
-		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}}
+		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}, behind: map[int64]bool{}}
 }
 
 func (d *database) copy() *database {
 	c := *d
 	c.live, c.history = copyRecords(d.live), copyRecords(d.history)
 	c.revisions, c.cursors, c.sessions = maps.Clone(d.revisions), maps.Clone(d.cursors), maps.Clone(d.sessions)
-	c.inbox = slices.Clone(d.inbox)
+	c.inbox, c.behind = slices.Clone(d.inbox), maps.Clone(d.behind)
 	return &c
 }
 
@@ -215,15 +215,20 @@ func (d *database) ordered() []*record {
 func (d *database) post(e engine.Entry) int64 {
 	d.entries++
 	e.ID = d.entries
+	if e.Kind == engine.EntryCancel {
+		d.behind[e.ID] = slices.ContainsFunc(d.inbox, func(o engine.Entry) bool {
+			return o.Kind == engine.EntryTrigger && o.Execution == e.Execution
+		})
+	}
 	d.inbox = append(d.inbox, e)
 	return e.ID
 }
 
 func (d *database) inboxPage(limit int) engine.InboxPage {
 	p := engine.InboxPage{Seq: d.seq}
-	for _, cancels := range []bool{true, false} {
+	for _, first := range []bool{true, false} {
 		for _, e := range d.inbox {
-			if (e.Kind == engine.EntryCancel) != cancels || len(p.Entries) == limit {
+			if (e.Kind == engine.EntryCancel && !d.behind[e.ID]) != first || len(p.Entries) == limit {
 				continue
 			}
 			e.Definition = d.newest(e.Job)
@@ -293,6 +298,17 @@ func (d *database) executionPage(ids []job.ExecutionID) engine.ExecutionPage {
 	for _, id := range ids {
 		if r := cmp.Or(d.live[id], d.history[id]); r != nil {
 			p.Rows = append(p.Rows, d.full(r))
+		}
+	}
+	return p
+}
+
+func (d *database) shardPage(refs []engine.ShardRef) engine.ShardPage {
+	p := engine.ShardPage{Seq: d.seq, Asked: refs}
+	for _, ref := range refs {
+		if r := cmp.Or(d.live[ref.Execution], d.history[ref.Execution]); r != nil && ref.Index >= 0 && ref.Index < len(r.shards) {
+			s := &r.shards[ref.Index]
+			p.Rows = append(p.Rows, engine.Settled{ShardRef: ref, Token: s.Token, ReportSeq: s.ReportSeq, Closed: s.Closed})
 		}
 	}
 	return p

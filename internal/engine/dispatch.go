@@ -33,13 +33,13 @@ func (e *Engine) dispatchPool(p *pool) {
 // nextShard is the first shard, in the order of work, whose handler some session can take now, and that
 // session; nil when there is none.
 func (e *Engine) nextShard(p *pool) (best *shard, to *session) {
-	for _, handler := range slices.Sorted(maps.Keys(p.queues)) {
-		s := e.head(p, handler)
-		if s == nil || best != nil && !before(s, best) {
+	for _, handler := range slices.Sorted(maps.Keys(p.lines)) {
+		l := p.lines[handler]
+		if len(l.shards) == 0 || l.offers == 0 || best != nil && !before(l.shards[0], best) {
 			continue
 		}
 		if r := e.route(p, handler); r != nil {
-			best, to = s, r
+			best, to = l.shards[0], r
 		}
 	}
 	return best, to
@@ -61,22 +61,20 @@ func (e *Engine) route(p *pool, handler string) *session {
 	return best
 }
 
-// canTake tells whether a lease may be granted to s now: it waits for work, has a slot, and was heard
-// recently enough that the holder would have at least one beat of its lease before it.
+// canTake tells whether a lease may be granted to s now: it waits for work, has a slot, was heard
+// recently enough that the holder would have at least one beat of its lease before it, and what it is
+// answered with has not grown too large for one answer.
 func (e *Engine) canTake(s *session) bool {
-	return s.waiting != nil && s.free() > 0 && s.heardAt+s.TTL-s.Margin > e.now.Mono+s.Beat
+	return s.waiting != nil && s.free() > 0 && e.heardLately(s) && s.offered < e.cfg.AnswerMax
 }
+
+func (e *Engine) heardLately(s *session) bool { return s.heardAt+s.TTL-s.Margin > e.now.Mono+s.Beat }
 
 // grant leases a shard to a session. Both deadlines hang on the newest call that the session was heard
 // with: the judge's counts from taking it in, the holder's from the instant before it was sent (R7).
 func (e *Engine) grant(s *shard, to *session) {
 	x := s.exec
-	q := to.pool.queues[x.row.Handler]
-	if q.shards[0] != s {
-		panic("engine: grant of a shard that is not first in its queue")
-	}
-	to.pool.unready(q)
-
+	e.at(s.Execution)
 	e.token++
 	s.Token, s.sess, s.Session, s.Worker = e.token, to, to.ID, to.Worker
 	s.Closed, s.Confirmed, s.told = false, false, false
@@ -108,13 +106,14 @@ func (e *Engine) grant(s *shard, to *session) {
 		Session: to.ID, Worker: to.Worker, Reason: job.RouteLeastBusy, PlannedAt: x.row.PlannedAt, Checkpoint: s.CheckpointSeq,
 		Call: s.leaseCall, Until: e.now.Wall.Add(s.deadline - e.now.Mono)})
 	e.counters.Granted++
-	to.offer = append(to.offer, s)
+	to.put(s)
 	e.wantAnswer(to)
 	e.arm(s)
 }
 
 // assignment is what a session is told about a shard.
 func (e *Engine) assignment(s *shard) Assignment {
+	e.at(s.Execution)
 	a := Assignment{Execution: s.exec.row, Shard: s.Index, Attempt: s.Attempt, Token: s.Token, LeaseCall: s.leaseCall,
 		Checkpoint: s.Checkpoint, CheckpointSeq: s.CheckpointSeq, Key: job.Key(&s.exec.row, s.Index)}
 	if s.timeoutAt > 0 {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/schedule"
 )
 
 // jobChanged takes in the newest revision of a job, and whether it is paused. What was due under the old one
@@ -47,12 +46,12 @@ func (e *Engine) jobChanged(entry Entry) bool {
 // last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
 func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last job.Instant) {
 	e.unfollow(dueKey{def.UID, s.ID})
-	sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
-	if err != nil {
-		panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
-	}
-	d := &dueEntry{def: def, sched: sched, cursor: c}
+	d := &dueEntry{def: def}
 	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Last: last}
+	if !e.parse(d, s.Spec) {
+		e.writeCursor(d.cursor) // without a next instant
+		return
+	}
 	last = max(last, e.now.Wall)
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
@@ -62,7 +61,7 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last 
 	case owes:
 		d.cursor.Next = c.Next
 	case !def.Spec.Disabled:
-		if next, ok := sched.Next(last.Time()); ok {
+		if next, ok := d.sched.Next(last.Time()); ok {
 			d.cursor.Next = job.InstantOf(next)
 		}
 	}

@@ -24,11 +24,15 @@ type Engine struct {
 
 	executions map[job.ExecutionID]*execution
 	sessions   map[job.SessionID]*session
+	waiting    map[ReplyID]*session // whose poll hangs
 	pools      map[poolKey]*pool
+	ready      int // bytes of all lines
 	timers     timerHeap
 	due        dueBook
 	pages      pageBook
 	counters   Counters
+	leftOut    map[About]bool // can not be decided
+	about      About          // what is being decided
 
 	step stepState
 }
@@ -75,8 +79,10 @@ type shard struct {
 	retryAt   time.Duration
 	stopBy    time.Duration
 	told      bool // its stop was sent with a poll answer; beats repeat it
-	inReady   bool // a ready queue has an entry for it
-	timerAt   time.Duration
+	place     int  // in its line, from 1; 0: it is in none
+	bytes     int  // that it counts for there
+	bare      bool // it has ended, and its values are in the database only
+	alarm     alarm
 }
 
 // New makes an engine that knows nothing yet; its first step must hold Loaded.
@@ -86,9 +92,11 @@ func New(cfg Config) *Engine {
 		first:      true,
 		executions: map[job.ExecutionID]*execution{},
 		sessions:   map[job.SessionID]*session{},
+		waiting:    map[ReplyID]*session{},
 		pools:      map[poolKey]*pool{},
 		due:        newDueBook(),
 		pages:      newPageBook(),
+		leftOut:    map[About]bool{},
 	}
 }
 
@@ -110,6 +118,7 @@ func (e *Engine) Step(now Now, events []Event) Result {
 		}
 		e.take(ev)
 	}
+	e.about = About{}
 	e.runTimers()
 	e.plan()
 	e.dispatch()
@@ -137,6 +146,7 @@ func (e *Engine) begin(now Now) {
 
 // take handles one event.
 func (e *Engine) take(ev Event) {
+	e.about = About{}
 	switch ev := ev.(type) {
 	case Loaded:
 		e.load(ev)
@@ -144,6 +154,8 @@ func (e *Engine) take(ev Event) {
 		e.setAside(ev)
 	case ExecutionPage:
 		e.executionPage(ev)
+	case ShardPage:
+		e.shardPage(ev)
 	case InboxPage:
 		e.inboxPage(ev)
 	case SessionOpen:
@@ -184,6 +196,9 @@ func (e *Engine) end() Result {
 			row.Attempts = slices.Clone(s.Attempts) // changed in place later, while this batch is in flight
 			b.Shards = append(b.Shards, ShardWrite{From: s.stored, Row: row})
 			s.stored, s.dirty = s.State, false
+			if s.State.Ended() {
+				s.strip()
+			}
 		}
 	}
 	for _, s := range st.sessions {

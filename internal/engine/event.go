@@ -30,8 +30,9 @@ type (
 		Seq        int64 // of the partition row
 		LastToken  job.Token
 		Sessions   []job.Session
-		Executions []Row // every live execution that is not queued, with all its shards
-		Takeover   bool  // another incarnation owned it before: verdicts wait TTL + P instead of TTL
+		Executions []Row   // every live execution that is not queued, with all its shards
+		LeftOut    []About // made an engine panic, or its commit be refused, outside of any event: it does without them
+		Takeover   bool    // another incarnation owned it before: verdicts wait TTL + P instead of TTL
 	}
 
 	// InboxPage is entries read from the partition's inbox, in the order they should be taken.
@@ -60,6 +61,13 @@ type (
 		Seq   int64
 		Asked []job.ExecutionID
 		Rows  []Row
+	}
+
+	// ShardPage answers Want.Shards: shards of live or ended executions; one that is nowhere is left out.
+	ShardPage struct {
+		Seq   int64
+		Asked []ShardRef
+		Rows  []Settled
 	}
 
 	// SessionOpen opens a session or finds it again: idempotent per (pool, worker, incarnation).
@@ -126,6 +134,20 @@ type Row struct {
 	Execution  job.Execution
 	Shards     []job.Shard
 	Definition *job.Definition
+}
+
+// ShardRef names a shard.
+type ShardRef struct {
+	Execution job.ExecutionID
+	Index     int
+}
+
+// Settled is what a report about a shard that is not in memory is judged by.
+type Settled struct {
+	ShardRef
+	Token     job.Token
+	ReportSeq int64
+	Closed    bool
 }
 
 // Due is one schedule that is due soon.
@@ -220,6 +242,7 @@ type ReportItem struct {
 func (Loaded) rank() int        { return 0 }
 func (SetAside) rank() int      { return 1 }
 func (ExecutionPage) rank() int { return 2 }
+func (ShardPage) rank() int     { return 2 }
 func (InboxPage) rank() int     { return 3 }
 func (SessionOpen) rank() int   { return 4 }
 func (Report) rank() int        { return 5 }

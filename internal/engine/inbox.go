@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/taktsched/takt/internal/job"
 )
@@ -75,6 +74,10 @@ func (e *Engine) trigger(entry Entry) {
 	if e.executions[entry.Execution] != nil {
 		return
 	}
+	if e.leftOut[About{Execution: entry.Execution}] {
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "trigger of an execution that is left out"})
+		return
+	}
 	params := req.Params
 	if params == nil {
 		params = def.Spec.Params
@@ -84,12 +87,6 @@ func (e *Engine) trigger(entry Entry) {
 		Revision: def.Revision, Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerRequest,
 		PlannedAt: req.At, RequestKey: req.Key, Params: params, ShardTotal: def.Spec.ShardTotal(),
 	}, def)
-	for _, c := range e.pages.takeEarly(x.row.ID) {
-		e.cancel(x, c.entry)
-		if !c.taken {
-			e.consume(c.entry)
-		}
-	}
 	if goesWithJob(def) {
 		e.cancel(x, entry)
 	}
@@ -139,55 +136,49 @@ func (e *Engine) rerun(row Row, entry Entry) {
 	}
 }
 
-// hold takes rows into memory as they are.
+// hold takes rows into memory, but for the values of shards that have ended.
 func (e *Engine) hold(row Row) *execution {
 	x := &execution{row: row.Execution, stored: row.Execution.State, def: row.Definition}
 	x.shards = make([]*shard, len(row.Shards))
 	for i, r := range row.Shards {
 		x.shards[i] = &shard{Shard: r, exec: x, stored: r.State}
-		if !r.State.Ended() {
+		switch ended := r.State.Ended(); {
+		case !ended:
 			x.open++
+		case r.State == job.ShardSucceeded || !row.Execution.State.Ended():
+			x.shards[i].strip() // no rerun will go on from it
 		}
 	}
 	e.executions[x.row.ID] = x
 	return x
 }
 
-// executionPage goes on with the entries and reports that waited for rows.
+// executionPage goes on with the entries that waited for rows.
 func (e *Engine) executionPage(ev ExecutionPage) {
+	p := &e.pages
 	found := map[job.ExecutionID]Row{}
 	for _, row := range ev.Rows {
 		found[row.Execution.ID] = row
 	}
-	old := e.pages.tooOld(ev.Seq)
-	usable := slices.DeleteFunc(slices.Clone(ev.Asked), func(id job.ExecutionID) bool {
-		again := e.executions[id] == nil && (old || e.pages.changed(id, ev.Seq))
-		if again {
-			e.pages.askOnce(id) // it changed since the page was read
+	for _, id := range ev.Asked {
+		if e.executions[id] == nil && (p.tooOld(ev.Seq) || p.changed(id, ev.Seq)) {
+			p.asked.again(id) // it changed since the page was read
+			continue
 		}
-		return again
-	})
-	for _, r := range e.pages.answeredReports(usable) {
-		e.answerReport(r, found)
-	}
-	for _, id := range usable {
-		for _, entry := range e.pages.answeredEntries(id) {
+		for _, entry := range p.answeredEntries(id) {
 			e.entryWithRow(entry, found[id])
 		}
 	}
-	e.pages.read(ev.Seq)
+	p.read(ev.Seq)
 }
 
 func (e *Engine) entryWithRow(entry Entry, row Row) {
 	x := e.executions[entry.Execution]
 	switch {
-	case x == nil && row.Execution.ID.IsZero() && entry.Kind == EntryCancel:
-		// Cancels overtake triggers, and this one's execution was asked for: its trigger is still to come.
-		if !e.pages.keepEarly(entry) {
-			return
-		}
 	case x == nil && row.Execution.ID.IsZero():
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is not here"})
+	case x == nil && !e.usable(&row):
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is left out"})
 	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():
 		e.rerun(row, entry)
 	case entry.Kind == EntryCancel:

@@ -27,8 +27,8 @@ func (e *Engine) inspect(q InspectQuery) *Inspected {
 		}
 	}
 	for k, p := range e.pools {
-		if selected(k.namespace, k.name) && len(p.sessions)+len(p.queues) > 0 {
-			out.Pools = append(out.Pools, e.poolView(p))
+		if v := e.poolView(p); selected(k.namespace, k.name) && v.Workers+v.Queued > 0 {
+			out.Pools = append(out.Pools, v)
 		}
 	}
 	slices.SortFunc(out.Pools, func(a, b PoolView) int {
@@ -48,17 +48,16 @@ func (e *Engine) sessionView(s *session) SessionView {
 }
 
 func (e *Engine) poolView(p *pool) PoolView {
-	v := PoolView{Namespace: p.key.namespace, Pool: p.key.name, Workers: len(p.sessions)}
+	v := PoolView{Namespace: p.key.namespace, Pool: p.key.name}
 	for _, s := range p.sessions {
-		v.Slots += s.Slots
 		v.Busy += len(s.held)
-	}
-	for _, q := range p.queues {
-		for _, s := range q.shards {
-			if s.State == job.ShardQueued {
-				v.Queued++
-			}
+		if e.heardLately(s) { // a silent one offers nothing
+			v.Workers++
+			v.Slots += s.Slots
 		}
+	}
+	for _, l := range p.lines {
+		v.Queued += len(l.shards)
 	}
 	return v
 }
@@ -93,15 +92,18 @@ func (e *Engine) waits(s *shard) job.Reason {
 	if p == nil || len(p.sessions) == 0 {
 		return job.WaitNoWorker
 	}
-	why := job.WaitNoHandler
+	why := job.WaitSilent
 	for _, sess := range p.sessions {
-		if !slices.Contains(sess.Handlers, s.exec.row.Handler) {
-			continue
-		}
-		if sess.free() > 0 {
+		offers := slices.Contains(sess.Handlers, s.exec.row.Handler)
+		switch {
+		case !e.heardLately(sess):
+		case offers && sess.free() > 0:
 			return job.WaitNoPoll
+		case offers:
+			why = job.WaitNoSlot
+		case why == job.WaitSilent:
+			why = job.WaitNoHandler
 		}
-		why = job.WaitNoSlot
 	}
 	return why
 }

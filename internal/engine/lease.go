@@ -10,7 +10,7 @@ import (
 // closes the token at once (it writes no more) and stops the renewal; it does not end the lease: the
 // next lease of the shard waits for the holder's word or for expiry (R7).
 
-func (s *shard) armed() *time.Duration { return &s.timerAt }
+func (s *shard) armed() *alarm { return &s.alarm }
 
 // next is the earliest of the shard's deadlines.
 func (s *shard) next(*Engine) time.Duration {
@@ -95,12 +95,12 @@ func (e *Engine) lose(s *shard) {
 	case delay == 0:
 		e.setShard(s, job.ShardQueued, job.ReasonLeaseExpired)
 	default:
-		e.wait(s, delay, job.ReasonLeaseExpired)
+		e.await(s, delay, job.ReasonLeaseExpired)
 	}
 }
 
-// wait puts a shard into retry_wait for d.
-func (e *Engine) wait(s *shard, d time.Duration, why job.Reason) {
+// await puts a shard into retry_wait for d.
+func (e *Engine) await(s *shard, d time.Duration, why job.Reason) {
 	e.setShard(s, job.ShardRetryWait, why)
 	s.retryAt, s.RetryAt = max(e.now.Mono+d, 1), e.now.Wall.Add(d)
 	e.fact(Fact{Kind: FactRetryPlanned, Job: s.exec.name(), Execution: s.Execution, Shard: s.Index, Token: s.Token, Attempt: s.Attempt,
@@ -122,7 +122,7 @@ func (e *Engine) timeOut(s *shard, why job.Reason) {
 		e.endLease(s, FactLeaseEnded, why)
 	}
 	if s.Faults < s.exec.def.Spec.Retry.Attempts() {
-		e.wait(s, e.retryDelay(s), why)
+		e.await(s, e.retryDelay(s), why)
 		return
 	}
 	e.setShard(s, job.ShardStopping, why)

@@ -36,11 +36,19 @@ func (e *Engine) load(ev Loaded) {
 		s := e.addSession(row)
 		s.unheardAt = e.now.Mono + s.TTL/2
 	}
-	for _, row := range ev.Executions {
+	for _, a := range ev.LeftOut {
+		e.leaveOut(a, "", "the engine failed at it again and again")
+	}
+	for i := range ev.Executions {
+		row := ev.Executions[i]
+		if e.at(row.Execution.ID); !e.usable(&row) {
+			continue
+		}
 		for _, s := range e.hold(row).shards {
 			e.resume(s)
 		}
 	}
+	e.about = About{}
 	extra := e.cfg.OwnerTTL
 	if !ev.Takeover {
 		extra = 0

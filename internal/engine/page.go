@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -21,22 +23,63 @@ type pageBook struct {
 	floor   int64             // pages older than this can not be judged any more
 	odd     map[int64]bool    // entries of unknown kinds that were reported
 
-	others    backlog       // of pools that are not known
-	fresh     bool          // the queued executions of the database were not looked at yet
-	askedBack time.Duration // of the backlog page on its way; 0: none
-	backFrom  backlogKey    // it begins behind this key
-	distrust  int           // so many backlog pages may be answers to an earlier question
+	others    backlog        // of lines that are not known
+	behind    map[*line]bool // that may get hungry, see watch
+	fresh     bool           // the queued executions of the database were not looked at yet
+	askedBack time.Duration  // of the backlog page on its way; 0: none
+	backFrom  backlogKey     // it begins behind this key
+	distrust  int            // so many backlog pages may be answers to an earlier question
 
-	entries map[job.ExecutionID][]Entry       // wait for rows
-	early   map[job.ExecutionID][]earlyCancel // cancels that overtook the trigger of their execution
-	earlyN  int
-	reports []waitingReport
-	asked   map[job.ExecutionID]time.Duration
+	entries map[job.ExecutionID][]Entry // wait for rows
+	asked   asking[job.ExecutionID]     // for entries
+	reports []*waitingReport            // wait for shards
+	shards  asking[ShardRef]            // for reports
 }
 
+// waitingReport is a report whose shards are not all known; they may come with several pages.
 type waitingReport struct {
 	report  Report
-	missing map[job.ExecutionID]bool
+	missing map[ShardRef]bool
+	found   map[ShardRef]Settled
+}
+
+// asking is what is waited for, with when it was asked for; 0: not yet, or it has to be asked for again.
+type asking[K comparable] map[K]time.Duration
+
+func (a asking[K]) ask(k K) {
+	if _, on := a[k]; !on {
+		a[k] = 0
+	}
+}
+
+// again asks at once for what is still waited for.
+func (a asking[K]) again(k K) {
+	if _, on := a[k]; on {
+		a[k] = 0
+	}
+}
+
+// due marks up to limit things that have to be asked for now, and gives them.
+func (a asking[K]) due(now time.Duration, limit int) []K {
+	var out []K
+	for k, t := range a {
+		if len(out) < limit && (t == 0 || now >= t+askAgain) {
+			a[k] = max(now, 1)
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// oldest is when the first of what was asked for was; 0: nothing was.
+func (a asking[K]) oldest() time.Duration {
+	var at time.Duration
+	for _, t := range a {
+		if t > 0 && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // askAgain is how long the core waits for a page before it asks for it once more.
@@ -44,7 +87,7 @@ const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
 	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, eaten: map[int64]int64{},
-		odd: map[int64]bool{}, entries: map[job.ExecutionID][]Entry{}, early: map[job.ExecutionID][]earlyCancel{}, asked: map[job.ExecutionID]time.Duration{}}
+		odd: map[int64]bool{}, behind: map[*line]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: asking[job.ExecutionID]{}, shards: asking[ShardRef]{}}
 }
 
 // commit notes what a batch changes.
@@ -104,33 +147,7 @@ func (p *pageBook) entryTaken(seq int64, entry Entry) bool {
 		return true
 	}
 	same := func(w Entry) bool { return w.ID == entry.ID }
-	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same) ||
-		slices.ContainsFunc(p.early[entry.Execution], func(c earlyCancel) bool { return same(c.entry) })
-}
-
-// earlyMax bounds how many early cancels stay in the inbox, where they take room in its pages that the
-// triggers behind them need. More are consumed and held in memory alone.
-const earlyMax = 64
-
-type earlyCancel struct {
-	entry Entry
-	taken bool // consumed already
-}
-
-// keepEarly keeps a cancel whose execution is not there yet; true when its entry is to be consumed now.
-func (p *pageBook) keepEarly(entry Entry) bool {
-	p.earlyN++
-	c := earlyCancel{entry, p.earlyN > earlyMax}
-	p.early[entry.Execution] = append(p.early[entry.Execution], c)
-	return c.taken
-}
-
-// takeEarly gives the cancels that were waiting for the execution id.
-func (p *pageBook) takeEarly(id job.ExecutionID) []earlyCancel {
-	cancels := p.early[id]
-	delete(p.early, id)
-	p.earlyN -= len(cancels)
-	return cancels
+	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same)
 }
 
 // strange notes an entry of an unknown kind; true the first time.
@@ -144,29 +161,7 @@ func (p *pageBook) strange(entry int64) bool {
 
 func (p *pageBook) askEntry(entry Entry) {
 	p.entries[entry.Execution] = append(p.entries[entry.Execution], entry)
-	p.ask(entry.Execution)
-}
-
-func (p *pageBook) askReport(r Report, missing []job.ExecutionID) {
-	w := waitingReport{report: r, missing: map[job.ExecutionID]bool{}}
-	for _, id := range missing {
-		w.missing[id] = true
-		p.ask(id)
-	}
-	p.reports = append(p.reports, w)
-}
-
-// askOnce asks again at once for what is still waited for.
-func (p *pageBook) askOnce(id job.ExecutionID) {
-	if _, on := p.asked[id]; on {
-		p.asked[id] = 0
-	}
-}
-
-func (p *pageBook) ask(id job.ExecutionID) {
-	if _, on := p.asked[id]; !on {
-		p.asked[id] = 0
-	}
+	p.asked.ask(entry.Execution)
 }
 
 // answeredEntries gives the entries that waited for the row of id.
@@ -177,34 +172,44 @@ func (p *pageBook) answeredEntries(id job.ExecutionID) []Entry {
 	return entries
 }
 
-// answeredReports gives the reports whose last missing row was among those read.
-func (p *pageBook) answeredReports(read []job.ExecutionID) []Report {
-	var ready []Report
-	keep := p.reports[:0]
-	for _, w := range p.reports {
-		for _, id := range read {
-			delete(w.missing, id)
-		}
-		if len(w.missing) == 0 {
-			ready = append(ready, w.report)
-		} else {
-			keep = append(keep, w)
-		}
+func (p *pageBook) askReport(r Report, missing []ShardRef) {
+	w := &waitingReport{report: r, missing: map[ShardRef]bool{}, found: map[ShardRef]Settled{}}
+	for _, ref := range missing {
+		w.missing[ref] = true
+		p.shards.ask(ref)
 	}
-	p.reports = keep
+	p.reports = append(p.reports, w)
+}
+
+// arrived tells the reports that wait for a shard what was read about it; is: there is one.
+func (p *pageBook) arrived(ref ShardRef, row Settled, is bool) {
+	delete(p.shards, ref)
+	for _, w := range p.reports {
+		if w.missing[ref] && is {
+			w.found[ref] = row
+		}
+		delete(w.missing, ref)
+	}
+}
+
+// answeredReports gives the reports that wait for no more shards.
+func (p *pageBook) answeredReports() (ready []*waitingReport) {
+	p.reports = slices.DeleteFunc(p.reports, func(w *waitingReport) bool {
+		if len(w.missing) == 0 {
+			ready = append(ready, w)
+		}
+		return len(w.missing) == 0
+	})
 	return ready
 }
 
 // retry is when a page that never came is asked for again.
 func (p *pageBook) retry() (time.Duration, bool) {
 	var at time.Duration
-	for _, t := range p.asked {
+	for _, t := range []time.Duration{p.asked.oldest(), p.shards.oldest(), p.askedBack} {
 		if t > 0 && (at == 0 || t < at) {
 			at = t
 		}
-	}
-	if p.askedBack > 0 && (at == 0 || p.askedBack < at) {
-		at = p.askedBack
 	}
 	return at + askAgain, at > 0
 }
@@ -214,13 +219,12 @@ func (e *Engine) want() Want {
 	var w Want
 	p := &e.pages
 	w.Backlog = e.wantBacklog()
-	for id, t := range p.asked {
-		if len(w.Executions) < e.cfg.PageSize && (t == 0 || e.now.Mono >= t+askAgain) {
-			p.asked[id] = max(e.now.Mono, 1)
-			w.Executions = append(w.Executions, id)
-		}
-	}
+	w.Executions = p.asked.due(e.now.Mono, e.cfg.PageSize)
 	sortIDs(w.Executions)
+	w.Shards = p.shards.due(e.now.Mono, e.cfg.PageSize)
+	slices.SortFunc(w.Shards, func(a, b ShardRef) int {
+		return cmp.Or(bytes.Compare(a.Execution[:], b.Execution[:]), cmp.Compare(a.Index, b.Index))
+	})
 	w.Due = e.due.want(e)
 	w.Inbox = e.step.inbox
 	return w

@@ -143,18 +143,16 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 	}
 }
 
-// follow puts a schedule into the book. A definition that does not parse (it was checked when it was
-// written) panics, so that it is set aside with its name.
+// follow puts a schedule into the book, unless it does not parse (it was checked when it was written).
 func (e *Engine) follow(def *job.Definition, c job.Cursor, known job.Instant) {
 	for _, s := range def.Spec.Schedules {
 		if s.ID != c.Schedule {
 			continue
 		}
-		sched, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
-		if err != nil {
-			panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
+		entry := &dueEntry{def: def, cursor: c, known: known}
+		if !e.parse(entry, s.Spec) {
+			continue
 		}
-		entry := &dueEntry{def: def, sched: sched, cursor: c, known: known}
 		e.due.entries[dueKey{c.Job, c.Schedule}] = entry
 		heap.Push(&e.due.heap, entry)
 	}
@@ -200,6 +198,7 @@ func (e *Engine) plan() {
 			continue
 		}
 		at = d.cursor.Next
+		e.about = d.about()
 		if d.def.Pause.Covers(at) {
 			d.hold()
 		} else {
@@ -265,6 +264,7 @@ func (d *dueBook) oldest(missedBefore job.Instant) *dueEntry {
 }
 
 func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
+	e.about = d.about()
 	first := d.cursor.Next
 	if !e.settleHeld(d.def, d.sched, &d.cursor, first) {
 		e.writeCursor(d.cursor)
@@ -300,7 +300,8 @@ func (e *Engine) advance(d *dueEntry, at job.Instant) {
 		d.cursor.Next = job.InstantOf(next)
 	}
 	if d.cursor.Next != 0 && d.cursor.Next <= at {
-		panic("engine: schedule of " + d.def.Namespace + "/" + d.def.Name + " does not advance")
+		d.cursor.Next = 0
+		e.leaveOut(d.about(), d.def.Namespace+"/"+d.def.Name, "it does not advance")
 	}
 	e.fact(Fact{Kind: FactPlanned, Job: d.def.Namespace + "/" + d.def.Name, PlannedAt: at, Until: d.cursor.Next})
 	d.hold()
@@ -309,6 +310,10 @@ func (e *Engine) advance(d *dueEntry, at job.Instant) {
 func (e *Engine) fire(d *dueEntry, at job.Instant) {
 	def := d.def
 	id := job.PlannedID(def.UID, at)
+	if e.leftOut[About{Execution: id}] {
+		e.fact(Fact{Kind: FactSetAside, Execution: id, PlannedAt: at, Note: "a planned execution that is left out is not made"})
+		return
+	}
 	if e.executions[id] != nil || e.step.created[id] {
 		return // two schedules of the job are due together: one execution (R4)
 	}

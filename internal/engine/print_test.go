@@ -48,37 +48,7 @@ func (w *words) add(show bool, format string, args ...any) {
 func (n *names) result(w *world, r *engine.Result) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
-	for i := range r.Batch.Executions {
-		line("%s", n.execWrite(&r.Batch.Executions[i]))
-	}
-	for i := range r.Batch.Shards {
-		line("%s", n.shardWrite(&r.Batch.Shards[i]))
-	}
-	for _, c := range r.Batch.Cursors {
-		held := ""
-		if c.Held != 0 {
-			held = " held=" + instant(c.Held)
-		}
-		line("cursor %s/%s next=%s last=%s rev=%d%s", n.jobs[c.Job], c.Schedule, optional(c.Next), optional(c.Last), c.Revision, held)
-	}
-	for _, c := range r.Batch.DropCursors {
-		line("cursor %s/%s dropped", n.jobs[c.Job], c.Schedule)
-	}
-	for _, d := range r.Batch.Decisions {
-		line("decision %s/%s %s (%s) %s..%s ×%d", d.Name, d.Schedule, d.Kind, d.Reason, instant(d.From), instant(d.To), d.Count)
-	}
-	for _, s := range r.Batch.Sessions {
-		line("session %s slots=%d unheard=%d", n.session(s.ID), s.Slots, s.Unheard)
-	}
-	for _, id := range r.Batch.EndSessions {
-		line("session %s deleted", n.session(id))
-	}
-	for _, id := range r.Batch.Consumed {
-		line("entry %d consumed", id)
-	}
-	for _, p := range r.Batch.Poison {
-		line("poison entry=%d %s: %s", p.Entry, p.Kind, p.Error)
-	}
+	n.writes(&r.Batch, line)
 	for i := range r.Batch.Facts {
 		line("fact %s", n.fact(&r.Batch.Facts[i]))
 	}
@@ -105,6 +75,41 @@ func (n *names) result(w *world, r *engine.Result) string {
 		head += fmt.Sprintf(" commit %d", r.Batch.Seq)
 	}
 	return head + "\n" + b.String()
+}
+
+// writes prints the rows that a batch changes.
+func (n *names) writes(batch *engine.Batch, line func(format string, args ...any)) {
+	for i := range batch.Executions {
+		line("%s", n.execWrite(&batch.Executions[i]))
+	}
+	for i := range batch.Shards {
+		line("%s", n.shardWrite(&batch.Shards[i]))
+	}
+	for _, c := range batch.Cursors {
+		held := ""
+		if c.Held != 0 {
+			held = " held=" + instant(c.Held)
+		}
+		line("cursor %s/%s next=%s last=%s rev=%d%s", n.jobs[c.Job], c.Schedule, optional(c.Next), optional(c.Last), c.Revision, held)
+	}
+	for _, c := range batch.DropCursors {
+		line("cursor %s/%s dropped", n.jobs[c.Job], c.Schedule)
+	}
+	for _, d := range batch.Decisions {
+		line("decision %s/%s %s (%s) %s..%s ×%d", d.Name, d.Schedule, d.Kind, d.Reason, instant(d.From), instant(d.To), d.Count)
+	}
+	for _, s := range batch.Sessions {
+		line("session %s slots=%d unheard=%d", n.session(s.ID), s.Slots, s.Unheard)
+	}
+	for _, id := range batch.EndSessions {
+		line("session %s deleted", n.session(id))
+	}
+	for _, id := range batch.Consumed {
+		line("entry %d consumed", id)
+	}
+	for _, p := range batch.Poison {
+		line("poison entry=%d %s: %s", p.Entry, p.Kind, p.Error)
+	}
 }
 
 func optional(i job.Instant) string {
@@ -190,6 +195,9 @@ func (n *names) want(w *engine.Want) string {
 	}
 	for _, id := range w.Executions {
 		s.add(true, " %s", n.exec(id))
+	}
+	for _, ref := range w.Shards {
+		s.add(true, " %s/%d", n.exec(ref.Execution), ref.Index)
 	}
 	return strings.Join(s, "")
 }

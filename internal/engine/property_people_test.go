@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -17,6 +18,7 @@ func (d *driver) makeJobs() {
 			CreatedAt: d.wall(), UpdatedAt: d.wall()}
 		s := &def.Spec
 		s.Pool, s.Handler, s.Shards = "files", "index", 1+d.r.IntN(4)
+		s.Params = json.RawMessage(`"a value of some bytes"`)
 		if i == 2 {
 			s.Pool = "empty" // nobody works there before all faults are over
 		}

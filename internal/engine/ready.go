@@ -14,21 +14,80 @@ type poolKey struct{ namespace, name string }
 type pool struct {
 	key      poolKey
 	sessions map[job.SessionID]*session
-	queues   map[string]*readyQueue // by handler
-	queued   int                    // entries of queues
+	lines    map[string]*line // by handler
 	dirty    bool
-	backlog  backlog
+}
+
+// line is what waits in a pool for one handler: the shards in memory, in the order in which they are to be
+// given out, and what is left in the database. A handler that nobody offers holds up its own line only.
+type line struct {
+	pool    *pool
+	handler string
+	shards  []*shard // a heap; each shard knows its place in it
+	bytes   int      // of their parameters and checkpoints
+	offers  int      // live sessions that offer the handler
+	backlog backlog
 }
 
 func (e *Engine) pool(namespace, name string) *pool {
 	k := poolKey{namespace, name}
 	p := e.pools[k]
 	if p == nil {
-		p = &pool{key: k, sessions: map[job.SessionID]*session{}, queues: map[string]*readyQueue{}}
-		p.backlog = e.pages.others
+		p = &pool{key: k, sessions: map[job.SessionID]*session{}, lines: map[string]*line{}}
 		e.pools[k] = p
 	}
 	return p
+}
+
+func (e *Engine) line(p *pool, handler string) *line {
+	l := p.lines[handler]
+	if l == nil {
+		l = &line{pool: p, handler: handler, backlog: e.pages.others}
+		p.lines[handler] = l
+	}
+	return l
+}
+
+func (e *Engine) lineOf(x *job.Execution) *line {
+	return e.line(e.pool(x.Namespace, x.Pool), x.Handler)
+}
+
+// tidy forgets a line in which nothing waits and for which nobody works, and its pool when that was the
+// last; what the line knows of the database goes on in others.
+func (e *Engine) tidy(l *line) {
+	if len(l.shards)+l.offers > 0 || l.pool.lines[l.handler] != l {
+		return
+	}
+	e.pages.others.join(l.backlog)
+	delete(l.pool.lines, l.handler)
+	e.pages.watch(l)
+	if len(l.pool.lines)+len(l.pool.sessions) == 0 {
+		delete(e.pools, l.pool.key)
+	}
+}
+
+// join takes a session into its pool, leave takes it out.
+func (e *Engine) join(s *session) {
+	s.pool = e.pool(s.Namespace, s.Pool)
+	s.pool.sessions[s.ID] = s
+	for _, handler := range s.Handlers {
+		l := e.line(s.pool, handler)
+		l.offers++
+		e.pages.watch(l)
+	}
+}
+
+func (e *Engine) leave(s *session) {
+	delete(s.pool.sessions, s.ID)
+	for _, handler := range s.Handlers {
+		l := e.line(s.pool, handler)
+		l.offers--
+		e.pages.watch(l)
+		e.tidy(l)
+	}
+	if len(s.pool.lines)+len(s.pool.sessions) == 0 {
+		delete(e.pools, s.pool.key) // it offered nothing
+	}
 }
 
 // wantDispatch remembers that a grant may be possible in p now.
@@ -39,19 +98,23 @@ func (e *Engine) wantDispatch(p *pool) {
 	}
 }
 
-// readyQueue holds queued shards in the order in which they are to be given out. Entries of shards
-// that ended meanwhile stay until they come up.
-type readyQueue struct{ shards []*shard }
-
-func (q *readyQueue) Len() int           { return len(q.shards) }
-func (q *readyQueue) Less(i, j int) bool { return before(q.shards[i], q.shards[j]) }
-func (q *readyQueue) Swap(i, j int)      { q.shards[i], q.shards[j] = q.shards[j], q.shards[i] }
-func (q *readyQueue) Push(x any)         { q.shards = append(q.shards, x.(*shard)) }
-func (q *readyQueue) Pop() any {
-	last := len(q.shards) - 1
-	s := q.shards[last]
-	q.shards[last] = nil
-	q.shards = q.shards[:last]
+func (l *line) Len() int           { return len(l.shards) }
+func (l *line) Less(i, j int) bool { return before(l.shards[i], l.shards[j]) }
+func (l *line) Swap(i, j int) {
+	l.shards[i], l.shards[j] = l.shards[j], l.shards[i]
+	l.shards[i].place, l.shards[j].place = i+1, j+1
+}
+func (l *line) Push(x any) {
+	s := x.(*shard)
+	l.shards = append(l.shards, s)
+	s.place = len(l.shards)
+}
+func (l *line) Pop() any {
+	last := len(l.shards) - 1
+	s := l.shards[last]
+	l.shards[last] = nil
+	l.shards = l.shards[:last]
+	s.place = 0
 	return s
 }
 
@@ -68,40 +131,24 @@ func before(a, b *shard) bool {
 
 // enqueue makes a queued shard available.
 func (e *Engine) enqueue(s *shard) {
-	p := e.pool(s.exec.row.Namespace, s.exec.row.Pool)
-	e.wantDispatch(p)
-	if s.inReady {
+	l := e.lineOf(&s.exec.row)
+	e.wantDispatch(l.pool)
+	if s.place == 0 {
+		s.bytes = len(s.exec.row.Params)/max(len(s.exec.shards), 1) + len(s.Checkpoint)
+		l.bytes, e.ready = l.bytes+s.bytes, e.ready+s.bytes
+		heap.Push(l, s)
+	}
+}
+
+// unqueue takes a shard that waits no more out of its line; one that was not held there is in none.
+func (e *Engine) unqueue(s *shard) {
+	if s.place == 0 {
 		return
 	}
-	q := p.queues[s.exec.row.Handler]
-	if q == nil {
-		q = &readyQueue{}
-		p.queues[s.exec.row.Handler] = q
-	}
-	s.inReady = true
-	p.queued++
-	heap.Push(q, s)
-}
-
-// head is the first shard of a handler's queue that still waits; nil when there is none.
-func (e *Engine) head(p *pool, handler string) *shard {
-	q := p.queues[handler]
-	for q != nil && len(q.shards) > 0 {
-		s := q.shards[0]
-		if s.State == job.ShardQueued && s.inReady && e.executions[s.Execution] == s.exec {
-			return s
-		}
-		p.unready(q)
-	}
-	delete(p.queues, handler)
-	return nil
-}
-
-func (p *pool) unready(q *readyQueue) *shard {
-	s := heap.Pop(q).(*shard)
-	s.inReady = false
-	p.queued--
-	return s
+	l := e.lineOf(&s.exec.row)
+	heap.Remove(l, s.place-1)
+	l.bytes, e.ready = l.bytes-s.bytes, e.ready-s.bytes
+	e.tidy(l)
 }
 
 // sortRipe puts what a step looks at into a fixed order: sessions by id, then shards by their keys.

@@ -5,8 +5,8 @@ import (
 )
 
 // report takes the items of one call. Items about executions that are not in memory (ended, or left in
-// the database) are answered when their rows have been read: a repeated done must get the same answer
-// as the first one.
+// the database) are answered when what settles them has been read: a repeated done must get the same
+// answer as the first one.
 func (e *Engine) report(ev Report) {
 	if s := e.sessions[ev.Session]; s != nil {
 		e.heard(s, ev.Call)
@@ -19,24 +19,45 @@ func (e *Engine) report(ev Report) {
 	e.answerReport(ev, nil)
 }
 
-func (e *Engine) missing(items []ReportItem) []job.ExecutionID {
-	var ids []job.ExecutionID
+func (e *Engine) missing(items []ReportItem) []ShardRef {
+	var refs []ShardRef
 	for _, it := range items {
 		if e.executions[it.Execution] == nil {
-			ids = append(ids, it.Execution)
+			refs = append(refs, ShardRef{it.Execution, it.Shard})
 		}
 	}
-	return ids
+	return refs
 }
 
-// answerReport decides each item. found has the rows that were read for executions not in memory.
-func (e *Engine) answerReport(ev Report, found map[job.ExecutionID]Row) {
+// shardPage goes on with the reports that waited for it.
+func (e *Engine) shardPage(ev ShardPage) {
+	p := &e.pages
+	found := map[ShardRef]Settled{}
+	for _, row := range ev.Rows {
+		found[row.ShardRef] = row
+	}
+	for _, ref := range ev.Asked {
+		if e.executions[ref.Execution] == nil && (p.tooOld(ev.Seq) || p.changed(ref.Execution, ev.Seq)) {
+			p.shards.again(ref) // it changed since the page was read
+			continue
+		}
+		row, is := found[ref]
+		p.arrived(ref, row, is)
+	}
+	for _, w := range p.answeredReports() {
+		e.answerReport(w.report, w.found)
+	}
+	p.read(ev.Seq)
+}
+
+// answerReport decides each item. found has what was read about executions not in memory.
+func (e *Engine) answerReport(ev Report, found map[ShardRef]Settled) {
 	out := &Reported{Items: make([]ItemStatus, len(ev.Items))}
 	for i, it := range ev.Items {
 		x := e.executions[it.Execution]
 		switch {
 		case x == nil:
-			out.Items[i] = settledItem(it, found[it.Execution])
+			out.Items[i] = settledItem(it, found)
 		case it.Shard < 0 || it.Shard >= len(x.shards):
 			out.Items[i] = ItemUnknown
 		default:
@@ -52,11 +73,11 @@ func (e *Engine) answerReport(ev Report, found map[job.ExecutionID]Row) {
 }
 
 // settledItem answers an item about an execution that is not in memory: nothing changes any more.
-func settledItem(it ReportItem, row Row) ItemStatus {
-	if row.Execution.ID != it.Execution || it.Shard < 0 || it.Shard >= len(row.Shards) {
+func settledItem(it ReportItem, found map[ShardRef]Settled) ItemStatus {
+	s, is := found[ShardRef{it.Execution, it.Shard}]
+	if !is {
 		return ItemUnknown
 	}
-	s := row.Shards[it.Shard]
 	if s.Token == it.Token && it.Seq <= s.ReportSeq && (!s.Closed || it.Outcome == OutcomeCancelled) {
 		return ItemAccepted // it was, and this is it again
 	}
@@ -172,7 +193,7 @@ func (e *Engine) done(s *shard, it ReportItem) {
 	case OutcomeSnooze:
 		if !late {
 			e.setAttempt(s, job.AttemptReleased, job.ReasonSnoozed, nil)
-			e.wait(s, it.RetryAfter, job.ReasonSnoozed)
+			e.await(s, it.RetryAfter, job.ReasonSnoozed)
 		}
 	case OutcomeReleased:
 		if !late {
@@ -207,6 +228,6 @@ func (e *Engine) failed(s *shard, it ReportItem, late bool) {
 	case s.Faults >= allowed:
 		e.setShard(s, job.ShardFailed, job.ReasonRetriesExhausted)
 	case !late:
-		e.wait(s, max(e.retryDelay(s), it.RetryAfter), job.ReasonHandlerError)
+		e.await(s, max(e.retryDelay(s), it.RetryAfter), job.ReasonHandlerError)
 	} // late, with attempts left: it is queued for the next one already
 }

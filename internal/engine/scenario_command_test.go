@@ -96,6 +96,7 @@ func (s *scenario) doConfig(c *command) error {
 	k.OwnerTTL, k.MisfireGrace, k.Horizon = c.dur("owner", k.OwnerTTL), c.dur("misfire", k.MisfireGrace), c.dur("horizon", k.Horizon)
 	k.SessionKeep = c.dur("keep", k.SessionKeep)
 	k.ReadyMax, k.PageSize, k.LossMax = c.num("ready", k.ReadyMax), c.num("page", k.PageSize), c.num("losses", k.LossMax)
+	k.AnswerMax, k.ReadyBytes = c.num("answer", k.AnswerMax), c.num("bytes", k.ReadyBytes)
 	k.CatchUpMax = c.num("catchup", k.CatchUpMax)
 	return c.err
 }
@@ -175,6 +176,11 @@ func (s *scenario) doPoll(c *command) error {
 		k.polls = int64(n) - 1
 	}
 	r := k.poll(c.num("free", k.session.Slots-k.busy()), c.dur("wait", 20*time.Second))
+	if c.has("overtaken") { // by a later call
+		if err := s.send(k.beat(k.tokens(), nil)); err != nil {
+			return err
+		}
+	}
 	return cmpErr(c.err, s.send(r))
 }
 

@@ -24,7 +24,7 @@ func (s *scenario) doJob(c *command) error {
 		def.UID = job.UID{15: byte(len(s.db.revisions) + 1)}
 	}
 	p := &def.Spec
-	p.Pool, p.Handler, p.Shards = "files", c.str("handler", "index"), c.num("shards", 0)
+	p.Pool, p.Handler, p.Shards = c.str("pool", "files"), c.str("handler", "index"), c.num("shards", 0)
 	p.Retry = job.Retry{MaxAttempts: c.num("attempts", 0), Initial: c.dur("initial", 0), Jitter: c.str("jitter", "none")}
 	p.Timeout = job.Timeout{Attempt: c.dur("timeout", 0), Stall: c.dur("stall", 0), Grace: c.dur("grace", 0)}
 	p.Disabled = c.has("disabled")
@@ -99,7 +99,7 @@ func (s *scenario) doTrigger(c *command) error {
 		if p := c.str("params", ""); p != "" {
 			req.Params = json.RawMessage(p)
 		}
-		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{0, 0, byte(s.requests)})}
+		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{8: byte(s.requests >> 8), 9: byte(s.requests)})}
 		s.names.exec(e.Execution)
 		s.db.post(e)
 	}
@@ -138,6 +138,10 @@ func (s *scenario) doAdvance(c *command) error {
 func (s *scenario) doPause(c *command) error {
 	d, err := time.ParseDuration(c.arg(0))
 	s.mono += d
+	if c.has("together") { // the calls that follow arrive in the step after the pause
+		s.gathers, s.together = true, nil
+		return err
+	}
 	return cmpErr(err, s.step())
 }
 
@@ -186,6 +190,11 @@ func (s *scenario) doRead(c *command) error {
 		s.want.Backlog, want.Backlog = want.Backlog, nil
 	case "executions":
 		s.want.Executions, want.Executions = want.Executions, nil
+	case "shards":
+		s.want.Shards, want.Shards = want.Shards, nil
+		if n := c.num("limit", len(s.want.Shards)); n < len(s.want.Shards) {
+			want.Shards, s.want.Shards = s.want.Shards[n:], s.want.Shards[:n]
+		}
 	case "inbox":
 		s.want.Inbox, want.Inbox = true, false
 	}

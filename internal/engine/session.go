@@ -21,9 +21,10 @@ type session struct {
 	polls     int64         // highest poll number seen
 	unknown   int           // slots that the worker calls busy and that no lease of ours explains
 	offer     []*shard      // granted in this step, or to be offered again with the next answer
+	offered   int           // bytes of offer
 	unheardAt time.Duration // when this owner counts as one that heard nothing; 0: it heard, or was counted
 	telling   bool          // it is in stepState.polls
-	timerAt   time.Duration
+	alarm     alarm
 	clock     *time.Duration // how far its clock is ahead; nil: it has not said. For people, nothing hangs on it
 }
 
@@ -37,7 +38,7 @@ type waiting struct {
 // Leases of handlers that are still stopping are open.
 func (s *session) free() int { return s.Slots - len(s.held) - s.unknown }
 
-func (s *session) armed() *time.Duration { return &s.timerAt }
+func (s *session) armed() *alarm { return &s.alarm }
 
 // next: the end of the hanging poll, and the end of silence when nothing is held.
 func (s *session) next(e *Engine) time.Duration {
@@ -118,8 +119,7 @@ func (e *Engine) open(ev SessionOpen) {
 
 func (e *Engine) addSession(row job.Session) *session {
 	s := &session{Session: row, held: map[job.Token]*shard{}, heardAt: e.now.Mono}
-	s.pool = e.pool(row.Namespace, row.Pool)
-	s.pool.sessions[s.ID] = s
+	e.join(s)
 	e.sessions[s.ID] = s
 	return s
 }
@@ -128,10 +128,11 @@ func (e *Engine) addSession(row job.Session) *session {
 func (e *Engine) endSession(s *session, why job.Reason) {
 	if s.waiting != nil {
 		e.answer(s.waiting.reply, unknownSession(s.ID))
-		s.waiting = nil
 	}
+	e.wait(s, nil)
+	e.timers.disarm(s)
 	delete(e.sessions, s.ID)
-	delete(s.pool.sessions, s.ID)
+	e.leave(s)
 	e.wantDispatch(s.pool)
 	e.step.batch.EndSessions = append(e.step.batch.EndSessions, s.ID)
 	e.fact(Fact{Kind: FactSessionEnded, Session: s.ID, Worker: s.Worker, Reason: why})
@@ -143,6 +144,7 @@ func (e *Engine) poll(ev Poll) {
 		e.answer(ev.Reply, unknownSession(ev.Session))
 		return
 	}
+	overtaken := ev.Call < s.heardCall
 	e.heard(s, ev.Call)
 	if ev.Number <= s.polls {
 		e.answer(ev.Reply, &Polled{Superseded: true})
@@ -152,17 +154,22 @@ func (e *Engine) poll(ev Poll) {
 		e.answer(s.waiting.reply, &Polled{Superseded: true})
 	}
 	s.polls = ev.Number
-	s.waiting = &waiting{reply: ev.Reply, at: e.now.Mono, until: e.now.Mono + ev.Wait}
+	e.wait(s, &waiting{reply: ev.Reply, at: e.now.Mono, until: e.now.Mono + ev.Wait})
 	for _, token := range ev.Held {
 		if h := s.held[token]; h != nil {
 			h.Confirmed = true
 		}
 	}
 	s.unknown = max(0, s.Slots-s.delivered()-ev.Free)
-	s.offer = s.offer[:0]
+	if overtaken && s.unknown > 0 {
+		// A later call came before it, perhaps with the end of what it counts as running. It is answered at
+		// once, so that the worker asks again and says how many slots are free now.
+		s.waiting.until = e.now.Mono
+	}
+	s.offer, s.offered = s.offer[:0], 0
 	for _, token := range sortedTokens(s.held) {
-		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed {
-			e.offerAgain(s, h)
+		if h := s.held[token]; h.State == job.ShardLeased && !h.Confirmed && s.offered < e.cfg.AnswerMax {
+			e.offerAgain(s, h) // the rest with the next poll, which names these
 		}
 	}
 	e.wantDispatch(s.pool)
@@ -189,15 +196,28 @@ func (e *Engine) offerAgain(s *session, h *shard) {
 		h.leaseCall = s.heardCall
 		h.deadline = max(h.deadline, e.now.Mono+s.TTL)
 	}
+	s.put(h)
+}
+
+// put adds an assignment to the answer of the hanging poll.
+func (s *session) put(h *shard) {
 	s.offer = append(s.offer, h)
+	s.offered += len(h.exec.row.Params) + len(h.Checkpoint)
+}
+
+// wait puts a poll of s in the place of the one that hangs; nil: none hangs any more.
+func (e *Engine) wait(s *session, w *waiting) {
+	if s.waiting != nil {
+		delete(e.waiting, s.waiting.reply)
+	}
+	if s.waiting = w; w != nil {
+		e.waiting[w.reply] = s
+	}
 }
 
 func (e *Engine) pollGone(ev PollGone) {
-	for _, s := range e.sessions {
-		if s.waiting != nil && s.waiting.reply == ev.Reply {
-			s.waiting = nil
-			return
-		}
+	if s := e.waiting[ev.Reply]; s != nil {
+		e.wait(s, nil)
 	}
 }
 
@@ -216,7 +236,7 @@ func (e *Engine) answerPolls() {
 	for _, s := range e.step.polls {
 		s.telling = false
 		offer := s.offer
-		s.offer = nil
+		s.offer, s.offered = nil, 0
 		if s.waiting == nil {
 			continue // the next poll is offered again what is not confirmed by then
 		}
@@ -234,7 +254,7 @@ func (e *Engine) answerPolls() {
 		}
 		if len(p.Assignments)+len(p.Cancels) > 0 || e.now.Mono >= s.waiting.until {
 			e.answer(s.waiting.reply, p)
-			s.waiting = nil
+			e.wait(s, nil)
 		}
 		e.arm(s)
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -11,7 +12,13 @@ import (
 type timed interface {
 	look(e *Engine)               // now ≥ the armed instant
 	next(e *Engine) time.Duration // earliest deadline; 0: none
-	armed() *time.Duration
+	armed() *alarm
+}
+
+// alarm is the valid entry of something timed; at 0: there is none.
+type alarm struct {
+	at time.Duration
+	n  int64
 }
 
 type timerEntry struct {
@@ -23,6 +30,7 @@ type timerEntry struct {
 type timerHeap struct {
 	entries []timerEntry
 	n       int64
+	armed   int // valid entries; the others stay until they come up, or until they are the most
 }
 
 func (h *timerHeap) Len() int { return len(h.entries) }
@@ -42,24 +50,43 @@ func (h *timerHeap) Pop() any {
 
 func (h *timerHeap) next() (time.Duration, bool) {
 	for len(h.entries) > 0 {
-		top := h.entries[0]
-		if *top.what.armed() == top.at {
+		if top := &h.entries[0]; top.valid() {
 			return top.at, true
 		}
-		heap.Pop(h) // armed earlier since
+		heap.Pop(h) // armed earlier since, or disarmed
 	}
 	return 0, false
 }
 
+func (t *timerEntry) valid() bool { return t.what.armed().n == t.n }
+
 // arm makes sure that t is looked at no later than its earliest deadline.
 func (e *Engine) arm(t timed) {
-	at, armed := t.next(e), t.armed()
-	if at == 0 || *armed != 0 && *armed <= at {
+	at, a := t.next(e), t.armed()
+	if at == 0 || a.at != 0 && a.at <= at {
 		return
 	}
-	*armed = at
-	e.timers.n++
-	heap.Push(&e.timers, timerEntry{at: at, what: t, n: e.timers.n})
+	h := &e.timers
+	h.disarm(t)
+	h.n++
+	h.armed++
+	*a = alarm{at, h.n}
+	heap.Push(h, timerEntry{at: at, what: t, n: h.n})
+}
+
+// disarm makes the entry of t invalid. What is timed no more (it ended) must not be kept in memory by an
+// entry for an instant that may be days ahead.
+func (h *timerHeap) disarm(t timed) {
+	if t.armed().n == 0 {
+		return
+	}
+	*t.armed() = alarm{}
+	h.armed--
+	const few = 64
+	if len(h.entries) > 2*h.armed+few {
+		h.entries = slices.DeleteFunc(h.entries, func(x timerEntry) bool { return !x.valid() })
+		heap.Init(h)
+	}
 }
 
 // runTimers looks at everything whose instant has come. Shards that expire together are taken in the
@@ -72,11 +99,16 @@ func (e *Engine) runTimers() {
 			break
 		}
 		entry := heap.Pop(&e.timers).(timerEntry)
-		*entry.what.armed() = 0
+		e.timers.disarm(entry.what)
 		ripe = append(ripe, entry.what)
 	}
 	sortRipe(ripe)
 	for _, t := range ripe {
+		if s, is := t.(*shard); is {
+			e.at(s.Execution)
+		} else {
+			e.about = About{}
+		}
 		t.look(e)
 		e.arm(t)
 	}

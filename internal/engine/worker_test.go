@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -245,10 +244,6 @@ func (k *worker) fence() {
 			k.drop(token)
 		}
 	}
-}
-
-func byShard(a, b *task) int {
-	return cmp.Or(cmp.Compare(a.exec.String(), b.exec.String()), cmp.Compare(a.shard, b.shard))
 }
 
 // deliver takes requests in, all in one step.

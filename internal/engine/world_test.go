@@ -27,6 +27,7 @@ type world struct {
 	reply   engine.ReplyID
 	want    engine.Want // not read yet
 	show    func(w *world, r *engine.Result)
+	leftOut []engine.About
 	deaf    bool // pages are read and given by command only
 }
 
@@ -54,7 +55,9 @@ func (w *world) load(takeover bool) error {
 	w.cfg.Epoch = job.Epoch((int64(max(job.Token(w.cfg.Epoch), w.db.lastToken))/100 + 1) * 100)
 	w.e = engine.New(w.cfg)
 	w.replies, w.want = map[engine.ReplyID]*caller{}, engine.Want{}
-	return w.step(w.db.loaded(takeover))
+	loaded := w.db.loaded(takeover)
+	loaded.LeftOut = w.leftOut
+	return w.step(loaded)
 }
 
 // call registers a caller and gives the reply id for its event.
@@ -102,6 +105,7 @@ func (w *world) wanted(n engine.Want) {
 		w.want.Backlog = n.Backlog
 	}
 	w.want.Executions = append(w.want.Executions, n.Executions...)
+	w.want.Shards = append(w.want.Shards, n.Shards...)
 }
 
 // settle answers what the core wants, and what timers want at once, until it wants no more.
@@ -144,6 +148,11 @@ func (w *world) read() engine.Event {
 	case len(n.Executions) > 0:
 		p := w.db.executionPage(n.Executions)
 		n.Executions = nil
+		return p
+	}
+	if n := &w.want; len(n.Shards) > 0 {
+		p := w.db.shardPage(n.Shards)
+		n.Shards = nil
 		return p
 	}
 	return nil

@@ -97,6 +97,9 @@ func ParseExecutionID(s string) (ExecutionID, error) {
 	case 26:
 		s = lookalike.Replace(strings.ToLower(s))
 		b, err = crockford.DecodeString(s)
+		if err == nil && crockford.EncodeToString(b) != s { // two spare bits: one id, one text
+			return id, bad()
+		}
 	case 36:
 		if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 			return id, bad()

@@ -10,6 +10,7 @@ const (
 
 	// why an execution or shard waits
 	WaitNoWorker  Reason = "no_worker"  // no live worker in the pool
+	WaitSilent    Reason = "silent"     // the pool's workers have not been heard for most of a lease
 	WaitNoHandler Reason = "no_handler" // no live worker offers the handler
 	WaitNoSlot    Reason = "no_slot"    // every worker that offers the handler is full
 	WaitNoPoll    Reason = "no_poll"    // a worker has room and has not asked for work yet
@@ -46,6 +47,7 @@ const (
 
 var reasonText = map[Reason]string{
 	WaitNoWorker:           "no live worker in the pool",
+	WaitSilent:             "the pool's workers have fallen silent",
 	WaitNoHandler:          "no live worker offers the handler",
 	WaitNoSlot:             "every worker that offers the handler is busy",
 	WaitNoPoll:             "a worker has room and will take it when it asks next",

@@ -137,6 +137,10 @@ func (m *memory) ExecutionPage(context.Context, int, []job.ExecutionID) (engine.
 	return engine.ExecutionPage{}, nil
 }
 
+func (m *memory) ShardPage(context.Context, int, []engine.ShardRef) (engine.ShardPage, error) {
+	return engine.ShardPage{}, nil
+}
+
 func (m *memory) EntryPending(_ context.Context, entry int64) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

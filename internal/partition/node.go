@@ -241,6 +241,8 @@ func kindOf(ev engine.Event) string {
 		return "backlog"
 	case engine.ExecutionPage:
 		return "executions"
+	case engine.ShardPage:
+		return "shards"
 	case engine.SessionOpen:
 		return "open"
 	case engine.Poll:

@@ -15,11 +15,15 @@ const (
 	pageDue
 	pageBacklog
 	pageExecutions
+	pageShards
 	pageKinds
 )
 
-// executionsAtOnce bounds one read of executions by id.
-const executionsAtOnce = 256
+// These bound one read by id.
+const (
+	executionsAtOnce = 256
+	shardsAtOnce     = 1024
+)
 
 // reading is what is being read and what is to be read. The runner's goroutine owns it; the readers only
 // send their page.
@@ -31,10 +35,43 @@ type reading struct {
 	retry    [pageKinds]time.Duration // mono before which a kind is not read again: it failed
 	due      engine.WantDue
 	backlog  engine.WantBacklog
-	ids      []job.ExecutionID
-	asked    []job.ExecutionID // being read
-	inboxDue time.Duration     // mono of the next look at the inbox
-	begun    time.Duration     // mono when the newest reader was started
+	ids      wishes[job.ExecutionID]
+	shards   wishes[engine.ShardRef]
+	inboxDue time.Duration // mono of the next look at the inbox
+	begun    time.Duration // mono when the newest reader was started
+}
+
+// wishes are ids that are to be read, and those that are being read.
+type wishes[K comparable] struct{ next, asked []K }
+
+// add tells whether there is something new.
+func (w *wishes[K]) add(ids []K) bool {
+	was := len(w.next)
+	for _, id := range ids {
+		if !slices.Contains(w.next, id) && !slices.Contains(w.asked, id) {
+			w.next = append(w.next, id)
+		}
+	}
+	return len(w.next) > was
+}
+
+// take begins to read up to n; more tells that others are left.
+func (w *wishes[K]) take(n int) (ids []K, more bool) {
+	n = min(len(w.next), n)
+	w.asked, w.next = slices.Clone(w.next[:n]), slices.Clone(w.next[n:])
+	return w.asked, len(w.next) > 0
+}
+
+// done ends the read; what it did not come to is wished for again. It tells whether there is such.
+func (w *wishes[K]) done(came []K) bool {
+	var left []K
+	for _, id := range w.asked {
+		if !slices.Contains(came, id) {
+			left = append(left, id)
+		}
+	}
+	w.next, w.asked = append(left, w.next...), nil
+	return len(left) > 0
 }
 
 // page is what a reader brought.
@@ -57,11 +94,11 @@ func (t *tenure) want(w engine.Want) {
 	if w.Backlog != nil {
 		r.backlog, r.wanted[pageBacklog] = *w.Backlog, true
 	}
-	for _, id := range w.Executions {
-		if !slices.Contains(r.ids, id) && !slices.Contains(r.asked, id) {
-			r.ids = append(r.ids, id)
-			r.wanted[pageExecutions] = true
-		}
+	if r.ids.add(w.Executions) {
+		r.wanted[pageExecutions] = true
+	}
+	if r.shards.add(w.Shards) {
+		r.wanted[pageShards] = true
 	}
 }
 
@@ -122,12 +159,17 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 			return pg, false, err
 		}
 	case pageExecutions:
-		n := min(len(r.ids), executionsAtOnce)
-		ids := slices.Clone(r.ids[:n])
-		r.asked, r.ids = ids, slices.Clone(r.ids[n:])
-		r.wanted[kind] = len(r.ids) > 0
+		ids, more := r.ids.take(executionsAtOnce)
+		r.wanted[kind] = more
 		get = func(ctx context.Context) (engine.Event, bool, error) {
 			pg, err := st.ExecutionPage(ctx, p, ids)
+			return pg, false, err
+		}
+	case pageShards:
+		refs, more := r.shards.take(shardsAtOnce)
+		r.wanted[kind] = more
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.ShardPage(ctx, p, refs)
 			return pg, false, err
 		}
 	}
@@ -142,16 +184,15 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 func (t *tenure) arrived(p page) {
 	r := &t.reading
 	r.busy[p.kind] = false
-	asked := r.asked
-	if p.kind == pageExecutions {
-		r.asked = nil
+	switch ev := p.event.(type) { // the zero value when the read failed
+	case engine.ExecutionPage:
+		r.wanted[p.kind] = r.ids.done(ev.Asked) || r.wanted[p.kind]
+	case engine.ShardPage:
+		r.wanted[p.kind] = r.shards.done(ev.Asked) || r.wanted[p.kind]
 	}
 	if p.err != nil {
 		r.wanted[p.kind] = true
 		r.retry[p.kind] = t.seat.n.mono() + t.cfg.Lease.Look
-		if p.kind == pageExecutions {
-			r.ids = append(asked, r.ids...)
-		}
 		if r.ctx.Err() == nil {
 			t.log.Error("a page could not be read; reading it again shortly", "page", kindOf(p.event), "err", p.err)
 		}
@@ -198,6 +239,8 @@ func pageKind(ev engine.Event) (int, bool) {
 		return pageBacklog, true
 	case engine.ExecutionPage:
 		return pageExecutions, true
+	case engine.ShardPage:
+		return pageShards, true
 	default:
 		return 0, false
 	}

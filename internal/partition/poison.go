@@ -107,6 +107,10 @@ func keysOf(ev engine.Event) []string {
 		for i := range e.Rows {
 			keys = append(keys, rowKey(&e.Rows[i]))
 		}
+	case engine.ShardPage:
+		for i := range e.Rows {
+			keys = append(keys, shardKey(&e.Rows[i]))
+		}
 	}
 	return keys
 }
@@ -115,7 +119,10 @@ func entryKey(id int64) string { return fmt.Sprintf("entry %d", id) }
 func dueKey(d *engine.Due) string {
 	return fmt.Sprintf("schedule %s of job %s", d.Cursor.Schedule, d.Cursor.Job)
 }
-func rowKey(r *engine.Row) string   { return "execution " + r.Execution.ID.String() }
+func rowKey(r *engine.Row) string { return "execution " + r.Execution.ID.String() }
+func shardKey(s *engine.Settled) string {
+	return fmt.Sprintf("shard %d of execution %s", s.Index, s.Execution)
+}
 func (t *tenure) bad(k string) bool { return t.seat.skip[k] }
 
 // digestible takes rows that were set aside out of a page and, while events run one by one, cuts it into
@@ -156,6 +163,16 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 			out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
 		}
 		return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+	case engine.ShardPage:
+		parts, rest := split(e.Rows, single, func(x *engine.Settled) bool { return t.bad(shardKey(x)) })
+		var out []engine.Event
+		asked := slices.Clone(e.Asked)
+		for _, part := range parts {
+			ref := part[0].ShardRef
+			asked = slices.DeleteFunc(asked, func(a engine.ShardRef) bool { return a == ref })
+			out = append(out, engine.ShardPage{Seq: e.Seq, Asked: []engine.ShardRef{ref}, Rows: part})
+		}
+		return append(out, engine.ShardPage{Seq: e.Seq, Asked: asked, Rows: rest})
 	default:
 		return []engine.Event{ev}
 	}

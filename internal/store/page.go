@@ -10,6 +10,10 @@ import (
 // DefaultLimit is the size of a page whose Limit is not set.
 const DefaultLimit = 100
 
+// PageBytes bounds what may be large in the rows of one page (params, checkpoints, results, messages of
+// failures). A page that would be larger ends early, but holds at least one row.
+const PageBytes = 8 << 20
+
 // Rows is Limit with its default.
 func (p Page) Rows() int {
 	if p.Limit < 1 {

@@ -71,23 +71,30 @@ type Partitions interface {
 type Engine interface {
 	// Commit applies b if the partition row has f's owner, epoch and Seq == b.Seq-1, else KindFenced and
 	// nothing is written. Guards: see engine.ExecutionWrite. Each Consumed entry must exist (KindFenced,
-	// code "entry_guard"). The journal row (partition, b.Seq, epoch, at, facts) is always written.
+	// code "entry_guard"). The journal row (partition, b.Seq, epoch, at, facts) is always written. A Poison row
+	// of a trigger that is there forgets its request key: asking again makes a new execution.
 	Commit(ctx context.Context, f Fence, b *engine.Batch) error
 
 	// LoadPartition reads what a new engine starts from, in one snapshot: seq, last token, sessions,
-	// and every live execution that is not queued or scheduled, with its shards and definition.
+	// and every live execution that is not queued or scheduled, with its shards and definition. It is as
+	// large as what is under way.
 	LoadPartition(ctx context.Context, partition int) (engine.Loaded, error)
 
 	// InboxPage reads up to limit pending entries with the rows they refer to: cancels of what the
 	// owner has taken in first (a cancel of a trigger that still waits comes behind it), then the rest,
-	// each by id.
+	// each by id. Definition is the newest revision, but of a trigger the one that was triggered.
 	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
 
 	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.
-	// DuePage skips disabled jobs. ExecutionPage looks into live rows, then into history.
+	// DuePage skips disabled jobs. ExecutionPage looks into live rows, then into history. Each is bounded by
+	// PageBytes: DuePage and BacklogPage then end early with Partial, ExecutionPage leaves the ids that it
+	// did not come to out of Asked.
 	DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error)
 	BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error)
 	ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error)
+	// ShardPage looks where ExecutionPage does, but reads of each named shard only what settles a report
+	// about it, in the order asked.
+	ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error)
 }
 
 // Written is the receipt of a control write: the inbox entry to wait for.
@@ -120,6 +127,9 @@ type Trigger struct {
 	Execution job.ExecutionID // proposed; an earlier request with the same key wins
 	Request   engine.Request
 	Key       RequestKey
+	// Merge makes the execution's params of the job's newest revision, in the transaction that pins both; an
+	// error of it refuses the request. It reads and writes nothing else. nil: Request.Params as they are.
+	Merge func(job.Definition) (json.RawMessage, error)
 }
 
 // Triggered is the receipt of a trigger.
@@ -146,7 +156,8 @@ type Control interface {
 	// KindConflict code "revision_changed" when IfRevision does not hold, code "pool_move" when the new pool lies in
 	// another partition (handing a job over to another owner is not built yet).
 	PutJob(ctx context.Context, p PutJob) (job.Definition, Written, error)
-	// Trigger: KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".
+	// Trigger asks for an execution of the revision that is the newest now: an edit that comes before the owner
+	// takes the entry changes neither its params nor anything else of it. KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".
 	Trigger(ctx context.Context, t Trigger, partition func(job.Definition) int) (Triggered, error)
 	// Ask: KindNotFound when the execution is neither live, nor in history, nor in the inbox.
 	Ask(ctx context.Context, a Ask) (Written, error)
@@ -156,7 +167,9 @@ type Control interface {
 	SweepRequestKeys(ctx context.Context, before job.Instant, limit int) (int, error)
 }
 
-// Page is a keyset page request: rows behind After (opaque to callers, "" for the first), ≤ Limit.
+// Page is a keyset page request: rows behind After (opaque to callers, "" for the first), ≤ Limit. A page
+// may be shorter than Limit and lead on all the same: it is bounded by PageBytes, too, and the rows that a
+// list looks at for one page are bounded, so that a page may even be empty.
 type Page struct {
 	After string
 	Limit int
@@ -187,7 +200,8 @@ type JobRow struct {
 	Cursors    []job.Cursor
 }
 
-// Reader is used by lists and pages. next is "" at the end. Lists never count and never use OFFSET.
+// Reader is used by lists and pages. next is "" at the end, and only there. Lists never count and never use
+// OFFSET; they delay no engine, and end when ctx does.
 type Reader interface {
 	Job(ctx context.Context, namespace, name string) (JobRow, error)
 	Jobs(ctx context.Context, namespace string, p Page) (rows []JobRow, next string, err error)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -13,6 +14,7 @@ var (
 		WHERE id = ?3 AND owner = ?4 AND epoch = ?5 AND seq = ?1 - 1`)
 	qConsume = statement(`DELETE FROM inbox WHERE id = ? AND partition = ?`)
 	qEntry   = statement(`SELECT 1 FROM inbox WHERE id = ? AND partition = ?`)
+	qTrigger = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE id = ? AND partition = ? AND kind = 'trigger'`)
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES (?, ?, ?, ?, ?)`)
 
 	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -44,7 +46,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 	}
 	return s.write(ctx, rankCommit, "commit", func(w *link) error {
 		c := commit{link: w, skip: s.skip, fence: f, batch: b}
-		for _, part := range []func() error{c.takeFence, c.consume, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
+		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
 			if err := part(); err != nil {
 				return err
 			}
@@ -83,6 +85,28 @@ func (c *commit) takeFence() error {
 	}
 	if n == 0 && !c.skip.fence {
 		return fenced("fence", "commit %d of partition %d by %q under epoch %d: the partition has moved on", b.Seq, f.Partition, f.Owner, f.Epoch)
+	}
+	return nil
+}
+
+// dropKeys forgets the request keys of triggers that are set aside: they lead to no execution, so that
+// asking again must be a new request.
+func (c *commit) dropKeys() error {
+	for i := range c.batch.Poison {
+		var set *entry
+		if err := c.each(qTrigger, []any{c.batch.Poison[i].Entry, int64(c.fence.Partition)}, func(rows *sql.Rows) error {
+			e, err := scanEntry(rows)
+			set = &e
+			return err
+		}); err != nil {
+			return err
+		}
+		if set == nil || set.kept == nil {
+			continue
+		}
+		if _, err := c.exec(qKeyDrop, set.kept.Namespace, set.kept.Operation, set.kept.Key, set.Execution[:]); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -36,9 +36,10 @@ var (
 
 // link is one connection with its prepared statements; used by one goroutine at a time.
 type link struct {
-	db    *sql.DB
-	conn  *sql.Conn
-	stmts []*sql.Stmt
+	db     *sql.DB
+	conn   *sql.Conn
+	stmts  []*sql.Stmt
+	caller context.Context // of a read of people's: asked between rows; nil: the read goes on to its end
 }
 
 // background: a statement that runs is never interrupted. It waits for nothing but the disk, and an
@@ -124,7 +125,11 @@ func (l *link) one(q query, args []any, dest ...any) (bool, error) {
 	return err == nil, err
 }
 
-// each reads all rows of a query.
+// errEnough ends each without an error.
+var errEnough = errors.New("enough rows")
+
+// each reads the rows of a query, all of them or until row returns errEnough. A caller of people's that
+// has gone ends it between two rows.
 func (l *link) each(q query, args []any, row func(*sql.Rows) error) error {
 	st, err := l.prepared(q)
 	if err != nil {
@@ -135,11 +140,26 @@ func (l *link) each(q query, args []any, row func(*sql.Rows) error) error {
 		return err
 	}
 	for rows.Next() {
-		if err := row(rows); err != nil {
+		err := l.gone()
+		if err == nil {
+			err = row(rows)
+		}
+		if errors.Is(err, errEnough) {
+			return rows.Close()
+		}
+		if err != nil {
 			return errors.Join(err, rows.Close())
 		}
 	}
 	return errors.Join(rows.Err(), rows.Close())
+}
+
+// gone is an error when the caller of a read of people's waits no more.
+func (l *link) gone() error {
+	if l.caller == nil || l.caller.Err() == nil {
+		return nil
+	}
+	return context.Cause(l.caller)
 }
 
 // begin opens a transaction, asking a busy database again for a while.
@@ -195,14 +215,28 @@ func (s *Store) write(ctx context.Context, r rank, op string, fn func(*link) err
 	return nil
 }
 
-// read runs fn on one snapshot.
+// read runs fn on one snapshot, for engines and the keeper.
 func (s *Store) read(ctx context.Context, op string, fn func(*link) error) error {
+	return s.snapshot(ctx, s.readers, op, fn)
+}
+
+// look is read for people: on connections of their own, so that no list delays an engine, and only
+// while the caller waits.
+func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error {
+	return s.snapshot(ctx, s.lookers, op, func(l *link) error {
+		l.caller = ctx
+		defer func() { l.caller = nil }()
+		return fn(l)
+	})
+}
+
+func (s *Store) snapshot(ctx context.Context, links chan *link, op string, fn func(*link) error) error {
 	var l *link
 	select {
-	case l = <-s.readers:
+	case l = <-links:
 	default:
 		select {
-		case l = <-s.readers:
+		case l = <-links:
 		case <-ctx.Done():
 			return gaveUp(op, context.Cause(ctx))
 		}
@@ -210,7 +244,7 @@ func (s *Store) read(ctx context.Context, op string, fn func(*link) error) error
 	if l == nil { // the channel is closed
 		return closedError(op)
 	}
-	defer func() { s.readers <- l }()
+	defer func() { links <- l }()
 	if err := ctx.Err(); err != nil {
 		return gaveUp(op, context.Cause(ctx))
 	}

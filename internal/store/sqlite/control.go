@@ -30,20 +30,30 @@ var (
 
 	qKey       = statement(`SELECT hash, execution FROM request_keys WHERE namespace = ? AND operation = ? AND key = ?`)
 	qKeyInsert = statement(`INSERT INTO request_keys (namespace, operation, key, hash, execution, at) VALUES (?, ?, ?, ?, ?, ?)`)
+	qKeyDrop   = statement(`DELETE FROM request_keys WHERE namespace = ? AND operation = ? AND key = ? AND execution = ?`)
 	qKeySweep  = statement(`DELETE FROM request_keys WHERE (namespace, operation, key) IN
 		(SELECT namespace, operation, key FROM request_keys WHERE at < ? ORDER BY at LIMIT ?)`)
 )
 
 // payload is the part of an entry that nothing looks for.
 type payload struct {
-	At     job.Instant     `json:"at,omitempty"`
-	Key    string          `json:"key,omitempty"`
-	Params json.RawMessage `json:"params,omitempty"`
-	Note   string          `json:"note,omitempty"`
+	At       job.Instant       `json:"at,omitempty"`
+	Key      string            `json:"key,omitempty"`
+	Params   json.RawMessage   `json:"params,omitempty"`
+	Revision int64             `json:"revision,omitempty"` // of the job, that a trigger is for
+	Kept     *store.RequestKey `json:"kept,omitempty"`     // that leads to a trigger's execution
+	Note     string            `json:"note,omitempty"`
 }
 
-func scanEntry(rows *sql.Rows, more ...any) (engine.Entry, error) {
-	var e engine.Entry
+// entry is an inbox entry as it is stored.
+type entry struct {
+	engine.Entry
+	revision int64             // that it is about; 0: whichever is the newest
+	kept     *store.RequestKey // without its hash; nil: none
+}
+
+func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
+	var e entry
 	var uid, id sql.RawBytes
 	var text sql.NullString
 	if err := rows.Scan(append([]any{&e.ID, (*string)(&e.Kind), &uid, &id, &text}, more...)...); err != nil {
@@ -55,7 +65,7 @@ func scanEntry(rows *sql.Rows, more ...any) (engine.Entry, error) {
 	if err := decode("payload of an inbox entry", text, &p); err != nil {
 		return e, err
 	}
-	e.Note = p.Note
+	e.Note, e.revision, e.kept = p.Note, p.Revision, p.Kept
 	if e.Kind == engine.EntryTrigger {
 		e.Request = &engine.Request{At: p.At, Key: p.Key, Params: p.Params}
 	}
@@ -184,8 +194,18 @@ func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job
 				return err
 			}
 		}
+		params := t.Request.Params
+		if t.Merge != nil {
+			if params, err = t.Merge(*d); err != nil {
+				return err
+			}
+		}
+		p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
+		if t.Key.Key != "" {
+			p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
+		}
 		e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
-		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e, payload{At: t.Request.At, Key: t.Request.Key, Params: t.Request.Params})
+		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e, p)
 		return err
 	})
 	if err != nil {
@@ -220,7 +240,7 @@ func useKey(w *link, t store.Trigger, out *store.Triggered) (repeated bool, err 
 }
 
 // pendingTrigger finds the inbox entry that asks for an execution; nil when its owner has taken it.
-func pendingTrigger(l *link, id job.ExecutionID) (found *engine.Entry, namespace string, partition int, err error) {
+func pendingTrigger(l *link, id job.ExecutionID) (found *entry, namespace string, partition int, err error) {
 	err = l.each(qEntryOf, []any{id[:]}, func(rows *sql.Rows) error {
 		e, err := scanEntry(rows, &namespace, &partition)
 		found = &e
@@ -252,11 +272,11 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 				rank = entryFirst
 			}
 		} else { // what waits for its owner can only be cancelled behind its trigger
-			entry, ns, p, err := pendingTrigger(w, a.Execution)
+			waits, ns, p, err := pendingTrigger(w, a.Execution)
 			if err != nil {
 				return err
 			}
-			if entry != nil {
+			if waits != nil {
 				namespace, partition = ns, p
 			}
 		}
@@ -274,7 +294,7 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 
 // EntryPending implements store.Control.
 func (s *Store) EntryPending(ctx context.Context, entry int64) (pending bool, err error) {
-	err = s.read(ctx, "read inbox", func(r *link) error {
+	err = s.look(ctx, "read inbox", func(r *link) error {
 		var one int64
 		pending, err = r.one(qPending, []any{entry}, &one)
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Mutants switch one part of the adapter off each.
@@ -77,4 +78,31 @@ func OnWriter(s *Store, f func(conn any) error) error {
 		return err
 	}
 	return s.writer.conn.Raw(f)
+}
+
+// ListTexts is what a list of executions with a filter runs: the texts of its tables' rows and walks.
+func ListTexts(f store.ExecutionFilter) (all []string) {
+	for _, w := range waysOf(&f) {
+		all = append(all, texts[w.rows])
+		if !w.whole {
+			all = append(all, texts[w.edge])
+		}
+	}
+	return all
+}
+
+// SetWalk bounds the rows that a list looks at for one page.
+func SetWalk(s *Store, rows int64) { s.walk = rows }
+
+// HoldLookers takes every connection that people's reads run on.
+func HoldLookers(s *Store) (release func()) {
+	held := make([]*link, lookerCount)
+	for i := range held {
+		held[i] = <-s.lookers
+	}
+	return func() {
+		for _, l := range held {
+			s.lookers <- l
+		}
+	}
 }

@@ -11,12 +11,13 @@ import (
 const (
 	filterPiece = 500
 	filterMost  = 20_000
+	filterWalks = 20 // pieces that may be short: each looks at walkRows rows
 )
 
 // queried reads on until a page of what the query selects is full. It ends before that when it has looked at
 // filterMost rows; the page is then short and leads on.
 func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
-	want, narrow := f.Rows(), f
+	narrow := f
 	if v, ok := f.Query.Only("job"); ok && f.Job == "" {
 		narrow.Job = v
 	}
@@ -26,8 +27,8 @@ func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Exe
 	if v, ok := f.Query.Only("state"); ok && f.State == "" {
 		narrow.State = job.ExecutionState(v)
 	}
-	var found []job.Execution
-	for looked := 0; ; {
+	found := pageful[job.Execution]{limit: f.Rows()}
+	for looked, walks := 0, 1; ; walks++ {
 		narrow.Limit = min(filterPiece, filterMost-looked)
 		rows, next, err := s.listed(ctx, narrow)
 		if err != nil {
@@ -35,17 +36,12 @@ func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Exe
 		}
 		looked += len(rows)
 		for i := range rows {
-			if !f.Selects(&rows[i]) {
-				continue
+			if f.Selects(&rows[i]) && found.add(rows[i], sizeOf(&rows[i])) != nil {
+				return found.rows, found.next(listExecutions, func(e job.Execution) any { return e.ID }), nil
 			}
-			if len(found) == want {
-				_, next = page(append(found, rows[i]), f.Page, listExecutions, func(e job.Execution) any { return e.ID })
-				return found, next, nil
-			}
-			found = append(found, rows[i])
 		}
-		if next == "" || looked >= filterMost {
-			return found, next, nil
+		if next == "" || looked >= filterMost || walks == filterWalks {
+			return found.rows, next, nil
 		}
 		narrow.After = next
 	}

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -30,12 +32,15 @@ var (
 	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
 	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = ?`)
 	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = ?`)
-	qVersion       = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
-	qNewest        = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
-	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ? ORDER BY schedule`)
+	qSettledLive   = statement(`SELECT s.token, s.report_seq, s.closed FROM shards s JOIN executions e ON e.id = s.execution
+		WHERE s.execution = ? AND s.idx = ? AND e.partition = ?`)
+	qSettledHistory = statement(`SELECT s.token, s.report_seq, s.closed FROM history_shards s JOIN history_executions e ON e.id = s.execution
+		WHERE s.execution = ? AND s.idx = ? AND e.partition = ?`)
+	qVersion   = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
+	qNewest    = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
+	qCursorsOf = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ? ORDER BY schedule`)
 
-	qInbox = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
-	qDue   = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
 		FROM cursors c INDEXED BY cursors_due
 		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND j.disabled = 0
@@ -114,6 +119,7 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 		row := &all[i]
 		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
 		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
+		share(row)
 	}
 	return all, nil
 }
@@ -156,63 +162,32 @@ func (d definitions) row(r *link, e job.Execution, shards query) (engine.Row, er
 		return out, err
 	}
 	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})
+	share(&out)
 	return out, err
 }
 
-// InboxPage implements store.Engine.
-func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
-	var out engine.InboxPage
-	err := s.read(ctx, "read inbox", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		for _, rank := range []int64{entryFirst, entryRest} {
-			if err := r.each(qInbox, []any{int64(partition), rank, int64(limit - len(out.Entries))}, func(rows *sql.Rows) error {
-				e, err := scanEntry(rows)
-				out.Entries = append(out.Entries, e)
-				return err
-			}); err != nil {
-				return err
-			}
-		}
-		return joinEntries(r, out.Entries)
-	})
-	if err != nil {
-		return engine.InboxPage{}, err
+// share keeps the params that most executions have, those of their job, once.
+func share(row *engine.Row) {
+	if d := row.Definition; d != nil && bytes.Equal(row.Execution.Params, d.Spec.Params) {
+		row.Execution.Params = d.Spec.Params
 	}
-	return out, nil
 }
 
-// joinEntries adds the newest revision and the cursors of each entry's job, deleted or not.
-func joinEntries(r *link, entries []engine.Entry) error {
-	known, cursors := definitions{}, map[job.UID][]job.Cursor{}
-	for i := range entries {
-		e := &entries[i]
-		if e.Job.IsZero() {
-			continue
-		}
-		d, err := known.get(r, version{uid: e.Job})
-		if err != nil {
-			return err
-		}
-		c, ok := cursors[e.Job]
-		if !ok {
-			if c, err = cursorsOf(r, e.Job); err != nil {
-				return err
-			}
-			cursors[e.Job] = c
-		}
-		e.Definition, e.Cursors = d, slices.Clone(c)
-		for _, cur := range c {
-			if d != nil && cur.Held != 0 && cur.Revision != d.Revision {
-				if e.Before, err = known.get(r, version{uid: e.Job, revision: cur.Revision}); err != nil {
-					return err
-				}
-			}
-		}
+// fill reads the rows of executions into a page, as many as it holds.
+func (d definitions) fill(r *link, page *pageful[engine.Row], e job.Execution, shards query) error {
+	known := len(d)
+	row, err := d.row(r, e, shards)
+	if err != nil {
+		return err
 	}
-	return nil
+	size := sizeOf(&e)
+	if len(d) > known {
+		size += sizeOfDefinition(row.Definition)
+	}
+	for i := range row.Shards {
+		size += sizeOfShard(&row.Shards[i])
+	}
+	return page.add(row, size)
 }
 
 func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
@@ -226,7 +201,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out := engine.DuePage{Until: w.Until}
+	out, page := engine.DuePage{Until: w.Until}, pageful[engine.Due]{limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After
@@ -240,67 +215,70 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		return r.each(qDue, args, func(rows *sql.Rows) error {
 			var c job.Cursor
 			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held)
-			if err == nil {
-				c.Job = d.UID
+			if err != nil {
+				return err
 			}
-			out.Items = append(out.Items, engine.Due{Definition: d, Cursor: c})
-			return err
+			c.Job = d.UID
+			return page.add(engine.Due{Definition: d, Cursor: c}, sizeOfDefinition(d))
 		})
 	})
 	if err != nil {
 		return engine.DuePage{}, err
 	}
-	if len(out.Items) > w.Limit {
-		out.Items, out.Partial = out.Items[:w.Limit], true
-	}
+	out.Items, out.Partial = page.rows, page.more
 	return out, nil
 }
 
 // BacklogPage implements store.Engine.
 func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
 	var out engine.BacklogPage
+	page := pageful[engine.Row]{limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		var queued []job.Execution
+		queued := pageful[job.Execution]{limit: w.Limit}
 		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), w.ID[:], int64(w.Limit) + 1}, func(rows *sql.Rows) error {
 			e, err := scanExecution(rows)
-			queued = append(queued, e)
-			return err
-		}); err != nil {
-			return err
-		}
-		if len(queued) > w.Limit {
-			queued, out.Partial = queued[:w.Limit], true
-		}
-		known := definitions{}
-		for _, e := range queued {
-			row, err := known.row(r, e, qShardsLive)
 			if err != nil {
 				return err
 			}
-			out.Rows = append(out.Rows, row)
+			return queued.add(e, sizeOf(&e))
+		}); err != nil {
+			return err
+		}
+		out.Partial = queued.more
+		known := definitions{}
+		for _, e := range queued.rows {
+			switch err := known.fill(r, &page, e, qShardsLive); {
+			case errors.Is(err, errEnough):
+				out.Partial = true
+				return nil
+			case err != nil:
+				return err
+			}
 		}
 		return nil
 	})
 	if err != nil {
 		return engine.BacklogPage{}, err
 	}
+	out.Rows = page.rows
 	return out, nil
 }
 
 // ExecutionPage implements store.Engine.
 func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
 	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
+	page := pageful[engine.Row]{limit: len(ids)}
 	err := s.read(ctx, "read executions", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
 		known := definitions{}
-		for _, id := range ids {
+		for i, id := range ids {
 			e, live, err := findExecution(r, id)
 			if err != nil {
 				return err
@@ -312,16 +290,49 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 			if live {
 				shards = qShardsLive
 			}
-			row, err := known.row(r, *e, shards)
-			if err != nil {
+			switch err := known.fill(r, &page, *e, shards); {
+			case errors.Is(err, errEnough):
+				out.Asked = out.Asked[:i]
+				return nil
+			case err != nil:
 				return err
 			}
-			out.Rows = append(out.Rows, row)
 		}
 		return nil
 	})
 	if err != nil {
 		return engine.ExecutionPage{}, err
+	}
+	out.Rows = page.rows
+	return out, nil
+}
+
+// ShardPage implements store.Engine.
+func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	out := engine.ShardPage{Asked: slices.Clone(refs)}
+	err := s.read(ctx, "read shards", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			row := engine.Settled{ShardRef: ref}
+			args := []any{ref.Execution[:], int64(ref.Index), int64(partition)}
+			found, err := r.one(qSettledLive, args, &row.Token, &row.ReportSeq, &row.Closed)
+			if err == nil && !found {
+				found, err = r.one(qSettledHistory, args, &row.Token, &row.ReportSeq, &row.Closed)
+			}
+			if err != nil {
+				return err
+			}
+			if found {
+				out.Rows = append(out.Rows, row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ShardPage{}, err
 	}
 	return out, nil
 }

@@ -203,7 +203,7 @@ func (s *Store) ReadLogs(ctx context.Context, f store.LogFilter) (store.LogPage,
 	if _, err := store.ParseAfter(list, f.After, &r.place); err != nil {
 		return store.LogPage{}, err
 	}
-	err := s.read(ctx, "read logs", r.run)
+	err := s.look(ctx, "read logs", r.run)
 	if err != nil {
 		return store.LogPage{}, err
 	}
@@ -274,7 +274,7 @@ func shardRange(shard int) (first, last int64) {
 func (s *Store) LogHeads(ctx context.Context, execution job.ExecutionID, shard int) ([]store.LogHead, error) {
 	var all []store.LogHead
 	first, last := shardRange(shard)
-	err := s.read(ctx, "read the heads of logs", func(r *link) error {
+	err := s.look(ctx, "read the heads of logs", func(r *link) error {
 		return r.each(qLogHeads, []any{execution[:], first, last}, func(rows *sql.Rows) error {
 			var h store.LogHead
 			err := rows.Scan(&h.Shard, &h.Token, &h.Attempt, &h.Next, &h.Closed, &h.Bytes, &h.DroppedLines, &h.DroppedBytes)

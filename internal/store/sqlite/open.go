@@ -25,8 +25,12 @@ var embedded embed.FS
 // applicationID marks the file as Takt's ("TAKT"); migration 1 writes it.
 const applicationID = 1413565268
 
-// readerCount is how many snapshots may be read at once.
-const readerCount = 4
+// How many snapshots may be read at once, by engines and the keeper, and by people. They are apart: lists
+// are large and may be many, and an engine must not wait for them.
+const (
+	readerCount = 3
+	lookerCount = 3
+)
 
 // Config says which file to open and how.
 type Config struct {
@@ -38,10 +42,12 @@ type Config struct {
 // Store is the adapter. All methods may be called by many goroutines.
 type Store struct {
 	gate    gate
-	writer  *link // guarded by gate
-	closed  bool  // guarded by gate
-	readers chan *link
+	writer  *link      // guarded by gate
+	closed  bool       // guarded by gate
+	readers chan *link // of engines and the keeper
+	lookers chan *link // of people
 	dbs     []*sql.DB
+	walk    int64 // rows that a list looks at for one page, see walkRows
 	skip    mutant
 	path    string
 }
@@ -64,7 +70,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err := makePrivate(c.Path); err != nil {
 		return nil, err
 	}
-	s := &Store{readers: make(chan *link, readerCount), path: c.Path}
+	s := &Store{readers: make(chan *link, readerCount), lookers: make(chan *link, lookerCount), walk: walkRows, path: c.Path}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.shut())
 	}
@@ -87,9 +93,11 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	reading.SetMaxOpenConns(readerCount)
-	for range readerCount {
-		s.readers <- &link{db: reading} // connects at its first use
+	reading.SetMaxOpenConns(readerCount + lookerCount)
+	for _, links := range []chan *link{s.readers, s.lookers} {
+		for range cap(links) {
+			links <- &link{db: reading} // connects at its first use
+		}
 	}
 	s.writer = &link{db: writing}
 	return s.write(ctx, rankOwnership, "create partitions", func(w *link) error { return makePartitions(w, max(c.Partitions, 1)) })
@@ -245,10 +253,12 @@ func (s *Store) Close() error {
 func (s *Store) shut() error {
 	var errs []error
 	if s.writer != nil {
-		for range readerCount {
-			errs = append(errs, (<-s.readers).close())
+		for _, links := range []chan *link{s.readers, s.lookers} {
+			for range cap(links) {
+				errs = append(errs, (<-links).close())
+			}
+			close(links)
 		}
-		close(s.readers)
 		errs = append(errs, s.writer.close())
 	}
 	for i := len(s.dbs) - 1; i >= 0; i-- { // the writer last: it folds the WAL into the file
@@ -262,7 +272,7 @@ var qPing = statement(`UPDATE meta SET value = value + 1 WHERE key = 'ping'`)
 
 // Ping writes, for a full disk or a read-only file system shows only then.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.write(ctx, rankCommit, "ping", func(w *link) error {
+	return s.write(ctx, rankPeople, "ping", func(w *link) error {
 		_, err := w.exec(qPing)
 		return err
 	})

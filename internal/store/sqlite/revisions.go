@@ -32,7 +32,7 @@ func scanRevision(rows *sql.Rows) (store.Revision, error) {
 // Revision implements store.Jobs.
 func (s *Store) Revision(ctx context.Context, namespace, name string, revision int64) (store.Revision, error) {
 	var out *store.Revision
-	err := s.read(ctx, "read revision", func(r *link) error {
+	err := s.look(ctx, "read revision", func(r *link) error {
 		uid, err := uidOf(r, namespace, name)
 		if err != nil {
 			return err
@@ -61,21 +61,22 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 	if _, err := store.ParseAfter(listRevisions, p.After, &after); err != nil {
 		return nil, "", err
 	}
-	var all []store.Revision
-	err := s.read(ctx, "list revisions", func(r *link) error {
+	all := pageful[store.Revision]{limit: p.Rows()}
+	err := s.look(ctx, "list revisions", func(r *link) error {
 		uid, err := uidOf(r, namespace, name)
 		if err != nil {
 			return err
 		}
 		return r.each(qRevisions, []any{uid, after, int64(p.Rows()) + 1}, func(rows *sql.Rows) error {
 			v, err := scanRevision(rows)
-			all = append(all, v)
-			return err
+			if err != nil {
+				return err
+			}
+			return all.add(v, sizeOfDefinition(&v.Definition))
 		})
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	all, next := page(all, p, listRevisions, func(v store.Revision) any { return v.Definition.Revision })
-	return all, next, nil
+	return all.rows, all.next(listRevisions, func(v store.Revision) any { return v.Definition.Revision }), nil
 }

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -73,6 +75,12 @@ func (h *history) newTrigger() store.Trigger {
 		key := fmt.Sprintf("key-%d", h.rng.IntN(40))
 		t.Key = store.RequestKey{Namespace: namespace, Operation: "trigger/" + name, Key: key, Hash: pick(h, []string{"h", "h", "h", "other"})}
 		t.Request.Key = key
+	}
+	if h.rng.IntN(2) == 0 {
+		over := t.Request.Params
+		t.Merge = func(d job.Definition) (json.RawMessage, error) {
+			return json.RawMessage(fmt.Sprintf(`[%d,%s]`, d.Revision, cmp.Or(string(over), "0"))), nil
+		}
 	}
 	return t
 }

@@ -54,6 +54,9 @@ func (h *history) takeEntries(b *engine.Batch, p int) {
 			continue
 		}
 		b.Consumed = append(b.Consumed, e.ID)
+		if h.rng.IntN(8) == 0 {
+			b.Poison = append(b.Poison, engine.Poison{Entry: e.ID, Kind: "InboxPage"})
+		}
 		if e.Kind == engine.EntryTrigger {
 			d := h.twin.definition(e.Job, 0)
 			h.insert(b, p, d, job.Execution{ID: e.Execution, Trigger: job.TriggerRequest, PlannedAt: e.Execution.PlannedAt(), RequestKey: e.Request.Key, Params: e.Request.Params})

@@ -38,7 +38,7 @@ var engineCases = []examCase{
 	}},
 	{"Engine/inbox", func(tb TB, s store.Store) {
 		d := sit(tb, s)
-		_, changed := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		first, changed := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
 		asked := d.trigger("j", store.RequestKey{})
 		newest, changedAgain := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "newer"})
 		c := job.Cursor{Job: job.UID{1}, Schedule: "s", Next: noon}
@@ -51,7 +51,7 @@ var engineCases = []examCase{
 		want := []engine.Entry{
 			{ID: overtakes.Entry, Kind: engine.EntryCancel, Execution: running.ID},
 			{ID: changed.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
-			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &newest, Cursors: []job.Cursor{c},
+			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &first, Cursors: []job.Cursor{c},
 				Request: &engine.Request{At: asked.Execution.PlannedAt(), Params: json.RawMessage(`{"x":1}`)}},
 			{ID: changedAgain.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
 			{ID: cancel.Entry, Kind: engine.EntryCancel, Execution: asked.Execution, Note: "why"},
@@ -139,6 +139,26 @@ var engineCases = []examCase{
 		equal(tb, "live", page.Rows[1].Execution, live)
 		equal(tb, "definition of its revision", page.Rows[1].Definition, &first)
 		page, _ = s.ExecutionPage(ctx, 1, ids)
+		equal(tb, "rows of the other partition", len(page.Rows), 0)
+	}},
+	{"Engine/shards", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		live := d.insert(job.ExecutionRunning, job.ShardLeased, job.ShardLeased)
+		ended := d.insert(job.ExecutionRunning, job.ShardLeased)
+		write := func(id job.ExecutionID, n int, sh job.Shard) {
+			sh.Execution, sh.Index, sh.State = id, n, job.ShardLeased
+			d.commit(engine.Batch{Shards: []engine.ShardWrite{{From: job.ShardLeased, Row: sh}}})
+		}
+		write(live.ID, 1, job.Shard{Token: 71, ReportSeq: 5, Closed: true})
+		write(ended.ID, 0, job.Shard{Token: 72, ReportSeq: 6, Result: json.RawMessage(`{}`)})
+		d.commit(finish(ended, job.ExecutionFailed))
+		refs := []engine.ShardRef{{Execution: ended.ID}, {Execution: job.ExecutionID{5}}, {Execution: live.ID, Index: 1}, {Execution: live.ID, Index: 2}, {Execution: live.ID}}
+		page, err := s.ShardPage(ctx, 0, refs)
+		wantVerdict(tb, "ShardPage", err, "ok")
+		equal(tb, "page", page, engine.ShardPage{Seq: d.f.Seq, Asked: refs, Rows: []engine.Settled{
+			{ShardRef: refs[0], Token: 72, ReportSeq: 6}, {ShardRef: refs[2], Token: 71, ReportSeq: 5, Closed: true}, {ShardRef: refs[4]}}})
+		page, err = s.ShardPage(ctx, 1, refs)
+		wantVerdict(tb, "ShardPage", err, "ok")
 		equal(tb, "rows of the other partition", len(page.Rows), 0)
 	}},
 	{"Engine/pages are snapshots", snapshots},

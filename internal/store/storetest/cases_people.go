@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -98,6 +99,65 @@ var controlCases = []examCase{
 		d.unchanged("no such namespace", "not_found/job_not_found", trigger(store.Trigger{Namespace: "x", Job: "j"}))
 		d.unchanged("bad text", "rejected/bad_text", trigger(store.Trigger{Namespace: "ns", Job: "j", Request: engine.Request{Key: "\xff"}}))
 		d.unchanged("bad parameters", "rejected/bad_json", trigger(store.Trigger{Namespace: "ns", Job: "j", Request: engine.Request{Params: []byte("{")}}))
+	}},
+	{"Control/key of a trigger that is set aside", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		key := func(k string) store.RequestKey {
+			return store.RequestKey{Namespace: "ns", Operation: "trigger/j", Key: k, Hash: "1"}
+		}
+		bad, good := d.trigger("j", key("bad")), d.trigger("j", key("good"))
+		keyless := d.trigger("j", store.RequestKey{})
+		// a call, and an entry that is not there
+		d.commit(engine.Batch{Poison: []engine.Poison{{Kind: "Report"}, {Entry: good.Entry + 100, Kind: "InboxPage"}}})
+		equal(tb, "nothing was set aside yet", d.trigger("j", key("bad")).Repeated, true)
+		d.commit(engine.Batch{Consumed: []int64{bad.Entry, keyless.Entry}, Poison: []engine.Poison{{Entry: bad.Entry, Kind: "InboxPage"}, {Entry: keyless.Entry}}})
+		again := d.trigger("j", key("bad"))
+		equal(tb, "repeated after it was set aside", again.Repeated, false)
+		if again.Execution == bad.Execution || again.Entry == 0 {
+			tb.Errorf("asked again: %v, was %v", again, bad)
+		}
+		equal(tb, "the other key", d.trigger("j", key("good")).Execution, good.Execution)
+		_, err := s.Execution(ctx, "ns", again.Execution)
+		wantVerdict(tb, "its execution", err, "ok")
+	}},
+	{"Control/trigger pins revision and params", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "old", Shards: 1})
+		first, _ := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h", Params: []byte(`{"a":1}`), Shards: 3})
+		merges := 0
+		t := store.Trigger{Namespace: "ns", Job: "j", Execution: job.RequestedID(noon, [10]byte{1}), Request: engine.Request{At: noon, Params: []byte(`{"b":2}`)},
+			Key: store.RequestKey{Namespace: "ns", Operation: "o", Key: "k"}, Merge: func(got job.Definition) (json.RawMessage, error) {
+				merges++
+				equal(tb, "merged with", got, first)
+				return json.RawMessage(`{"a":1,"b":2}`), nil
+			}}
+		w, err := s.Trigger(ctx, t, toFirst)
+		wantVerdict(tb, "Trigger", err, "ok")
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "new", Params: []byte(`{"a":9}`), Shards: 5})
+		page, err := s.InboxPage(ctx, 0, 9)
+		wantVerdict(tb, "InboxPage", err, "ok")
+		for _, e := range page.Entries {
+			if e.ID == w.Entry {
+				equal(tb, "definition of the entry", e.Definition, &first)
+				equal(tb, "its params", string(e.Request.Params), `{"a":1,"b":2}`)
+			}
+		}
+		e, err := s.Execution(ctx, "ns", w.Execution)
+		wantVerdict(tb, "Execution", err, "ok")
+		equal(tb, "shown", []any{e.Revision, e.Handler, e.ShardTotal, string(e.Params)}, []any{first.Revision, "h", 3, `{"a":1,"b":2}`})
+		t.Merge = func(job.Definition) (json.RawMessage, error) {
+			return nil, job.Errorf(job.KindTooLarge, "params_too_large", "together")
+		}
+		_, err = s.Trigger(ctx, t, toFirst)
+		wantVerdict(tb, "a repeat merges nothing", err, "ok")
+		t.Key.Key = "other"
+		d.unchanged("refused by the merge", "too_large/params_too_large", func() error { _, err := s.Trigger(ctx, t, toFirst); return err })
+		equal(tb, "merges", merges, 1)
+		t.Merge, t.Request.Params = nil, nil
+		got, err := s.Trigger(ctx, t, toFirst)
+		wantVerdict(tb, "the key was not kept", err, "ok")
+		equal(tb, "repeated", got.Repeated, false)
 	}},
 	{"Control/sweep", func(tb TB, s store.Store) {
 		d := sit(tb, s)

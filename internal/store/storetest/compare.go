@@ -20,6 +20,11 @@ func (h *history) compareAll() {
 		h.compareBacklog(p, 5)
 		ids := h.manyIDs(1 << 20)
 		_, _ = both(h, "ExecutionPage", func(s store.Store) (engine.ExecutionPage, error) { return s.ExecutionPage(ctx, p, ids) })
+		var refs []engine.ShardRef
+		for i, id := range ids {
+			refs = append(refs, engine.ShardRef{Execution: id, Index: i%4 - 1})
+		}
+		_, _ = both(h, "ShardPage", func(s store.Store) (engine.ShardPage, error) { return s.ShardPage(ctx, p, refs) })
 		_, _ = both(h, "Journal", func(s store.Store) ([]store.JournalRow, error) { return s.Journal(ctx, p, 3, 1000) })
 	}
 	for _, namespace := range []string{"a", "b", "nowhere"} {

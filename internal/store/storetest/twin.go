@@ -51,6 +51,7 @@ type (
 		namespace string
 		overtakes bool // a cancel of something that the owner has taken in
 		engine.Entry
+		revision int64 // of a trigger
 	}
 	cursorKey struct {
 		job      job.UID
@@ -155,6 +156,13 @@ func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 		_, live := w.live[x.Row.Execution]
 		if !live && !alive[x.Row.Execution] || w.shards[shardKey{x.Row.Execution, x.Row.Index}].State != x.From {
 			return refuse(job.KindFenced, "state_guard")
+		}
+	}
+	for _, x := range b.Poison {
+		for _, e := range w.inbox {
+			if e.ID == x.Entry && e.partition == f.Partition && e.Kind == engine.EntryTrigger {
+				maps.DeleteFunc(w.keys, func(_ store.RequestKey, made twinKey) bool { return made.id == e.Execution })
+			}
 		}
 	}
 	p.Seq, p.LastToken = b.Seq, max(p.LastToken, b.LastToken)

@@ -12,7 +12,7 @@ import (
 func (w *twin) addEntry(partition int, namespace string, overtakes bool, e engine.Entry) store.Written {
 	w.lastEntry++
 	e.ID = w.lastEntry
-	w.inbox = append(w.inbox, twinEntry{partition, namespace, overtakes, e})
+	w.inbox = append(w.inbox, twinEntry{partition: partition, namespace: namespace, overtakes: overtakes, Entry: e})
 	return store.Written{Partition: partition, Entry: e.ID}
 }
 
@@ -69,9 +69,13 @@ func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.De
 		w.keys[k] = twinKey{t.Key.Hash, t.Execution, t.Request.At}
 	}
 	request := t.Request
+	if t.Merge != nil {
+		request.Params, _ = t.Merge(d) // histories have merges that refuse nothing
+	}
 	out.Written = w.addEntry(out.Partition, t.Namespace, false, engine.Entry{
 		Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution, Request: &request,
 	})
+	w.inbox[len(w.inbox)-1].revision = d.Revision
 	return out, nil
 }
 

@@ -34,7 +34,7 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 				continue
 			}
 			if !e.Job.IsZero() {
-				e.Definition, e.Cursors = w.definition(e.Job, 0), w.cursorsOf(e.Job)
+				e.Definition, e.Cursors = w.definition(e.Job, e.revision), w.cursorsOf(e.Job)
 				for _, c := range e.Cursors {
 					if e.Definition != nil && c.Held != 0 && c.Revision != e.Definition.Revision {
 						e.Before = w.definition(e.Job, c.Revision)
@@ -108,6 +108,18 @@ func (w *twin) ExecutionPage(_ context.Context, partition int, ids []job.Executi
 	return out, nil
 }
 
+func (w *twin) ShardPage(_ context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	out := engine.ShardPage{Seq: w.parts[partition].Seq, Asked: slices.Clone(refs)}
+	for _, ref := range refs {
+		for _, s := range w.shardsOf(ref.Execution) {
+			if e, ok := w.find(ref.Execution); ok && e.Partition == partition && s.Index == ref.Index {
+				out.Rows = append(out.Rows, engine.Settled{ShardRef: ref, Token: s.Token, ReportSeq: s.ReportSeq, Closed: s.Closed})
+			}
+		}
+	}
+	return out, nil
+}
+
 // list walks everything: the rows that keep says yes to, in order, behind the place after.
 func list[T any](all []T, name string, p store.Page, keep func(T) bool, place func(T) string) (rows []T, next string, err error) {
 	var after string
@@ -168,7 +180,7 @@ func (w *twin) Execution(_ context.Context, namespace string, id job.ExecutionID
 	if !ok || entry.namespace != namespace {
 		return job.Execution{}, refuse(job.KindNotFound, "execution_not_found")
 	}
-	d := w.definition(entry.Job, 0)
+	d := w.definition(entry.Job, entry.revision)
 	params := entry.Request.Params
 	if len(params) == 0 {
 		params = d.Spec.Params

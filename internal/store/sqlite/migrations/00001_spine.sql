@@ -101,7 +101,7 @@ CREATE TABLE sessions (
 ) STRICT, WITHOUT ROWID;
 
 -- Live and ended executions are apart and have the same columns; ids sort by planned instant (R4), so lists need
--- no index on planned_at.
+-- no index on planned_at. params is the last column: a walk past rows then never reads what may be large.
 CREATE TABLE executions (
     id          BLOB    PRIMARY KEY,
     partition   INTEGER NOT NULL,
@@ -114,7 +114,6 @@ CREATE TABLE executions (
     trigger     TEXT    NOT NULL,
     planned_at  INTEGER NOT NULL,
     request_key TEXT    NOT NULL,
-    params      TEXT,
     shard_total INTEGER NOT NULL,
     state       TEXT    NOT NULL,
     reason      TEXT    NOT NULL,
@@ -122,10 +121,15 @@ CREATE TABLE executions (
     round       INTEGER NOT NULL,
     created_at  INTEGER NOT NULL,
     started_at  INTEGER NOT NULL,
-    ended_at    INTEGER NOT NULL
+    ended_at    INTEGER NOT NULL,
+    params      TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX executions_backlog ON executions (partition, planned_at, id) WHERE state = 'queued';
 CREATE INDEX executions_active ON executions (partition) WHERE state NOT IN ('queued', 'scheduled');
+CREATE INDEX executions_namespace ON executions (namespace, id);
+CREATE INDEX executions_job ON executions (namespace, job, id);
+CREATE INDEX executions_pool ON executions (namespace, pool, id);
+CREATE INDEX executions_state ON executions (namespace, state, id) WHERE state NOT IN ('queued', 'scheduled');
 
 CREATE TABLE shards (
     execution      BLOB    NOT NULL,
@@ -170,7 +174,6 @@ CREATE TABLE history_executions (
     trigger     TEXT    NOT NULL,
     planned_at  INTEGER NOT NULL,
     request_key TEXT    NOT NULL,
-    params      TEXT,
     shard_total INTEGER NOT NULL,
     state       TEXT    NOT NULL,
     reason      TEXT    NOT NULL,
@@ -178,11 +181,14 @@ CREATE TABLE history_executions (
     round       INTEGER NOT NULL,
     created_at  INTEGER NOT NULL,
     started_at  INTEGER NOT NULL,
-    ended_at    INTEGER NOT NULL
+    ended_at    INTEGER NOT NULL,
+    params      TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX history_executions_namespace ON history_executions (namespace, id);
 CREATE INDEX history_executions_job ON history_executions (namespace, job, id);
+CREATE INDEX history_executions_pool ON history_executions (namespace, pool, id);
 CREATE INDEX history_executions_state ON history_executions (namespace, state, id) WHERE state <> 'succeeded';
+CREATE INDEX history_executions_job_state ON history_executions (namespace, job, state, id) WHERE state <> 'succeeded';
 
 CREATE TABLE history_shards (
     execution      BLOB    NOT NULL,
@@ -228,6 +234,7 @@ CREATE TABLE decisions (
     count     INTEGER NOT NULL,
     at        INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX decisions_namespace ON decisions (namespace, id);
 CREATE INDEX decisions_job ON decisions (namespace, name, id);
 
 CREATE TABLE poison (

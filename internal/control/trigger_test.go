@@ -1,0 +1,159 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store"
+)
+
+func TestTrigger(t *testing.T) {
+	c, _ := open(t, &owner{}, func(c *control.Config) { c.Random = io.LimitReader(seeded(), 16+2*10) })
+	mustPut(t, c, put("nightly", "web"))
+	ask := control.TriggerRequest{Namespace: "default", Job: "nightly", Key: "k", Params: json.RawMessage(`{"a":1}`)}
+	first, err := c.Trigger(t.Context(), ask)
+	if err != nil || first.Repeated || first.Effect != control.Effective || first.Execution.PlannedAt() != job.InstantOf(wall) {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	again, err := c.Trigger(t.Context(), ask)
+	if err != nil || again.Execution != first.Execution || !again.Repeated || again.Effect != control.Pending { // nobody took it in
+		t.Errorf("%+v, %v", again, err)
+	}
+	_, err = c.Trigger(t.Context(), ask)
+	wantCode(t, err, job.KindInternal, "no_random_bits")
+}
+
+// editing changes the job after whatever control may have read of it and before the request is written.
+type editing struct {
+	store.Control
+	put store.PutJob
+}
+
+func (e *editing) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+	if _, _, err := e.PutJob(ctx, e.put); err != nil {
+		return store.Triggered{}, err
+	}
+	return e.Control.Trigger(ctx, t, partition)
+}
+
+// An execution has params and revision of one and the same document, whatever edits go on around the request.
+func TestTriggerBetweenEdits(t *testing.T) {
+	o := &owner{}
+	var edits *editing
+	c, st := open(t, o, func(c *control.Config) {
+		edits = &editing{Control: c.Control}
+		c.Control = edits
+	})
+	document := func(params string) store.PutJob {
+		return store.PutJob{At: 1, Partition: partition.Of("default", "web", 4), Definition: job.Definition{UID: job.UID{1}, Namespace: "default",
+			Name: "nightly", Spec: job.Spec{Pool: "web", Handler: "index", Params: json.RawMessage(params)}}}
+	}
+	put := func(p store.PutJob) {
+		if _, _, err := st.PutJob(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(document(`{"a":1}`))
+	edits.put = document(`{"a":2}`)
+	for _, x := range []struct {
+		params, want string
+		revision     int64
+	}{{`{"b":1}`, `{"a":2,"b":1}`, 2}, {``, `{"a":2}`, 4}} {
+		made, err := c.Trigger(t.Context(), control.TriggerRequest{Namespace: "default", Job: "nightly", Params: json.RawMessage(x.params)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(document(`{"a":3}`)) // before the owner takes the request in
+		page, err := st.InboxPage(t.Context(), edits.put.Partition, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.Entries {
+			if e.Execution != made.Execution {
+				continue
+			}
+			params := e.Request.Params
+			if params == nil {
+				params = e.Definition.Spec.Params
+			}
+			if e.Definition.Revision != x.revision || string(params) != x.want {
+				t.Errorf("revision %d with %s, should be %d with %s", e.Definition.Revision, params, x.revision, x.want)
+			}
+		}
+	}
+}
+
+func seeded() io.Reader { return rand.NewChaCha8([32]byte{1}) }
+
+func TestTriggerRefuses(t *testing.T) {
+	c, _ := open(t, &owner{}, nil)
+	r := put("nightly", "web")
+	r.Spec.Params = json.RawMessage(`{"a":"` + strings.Repeat("x", 200<<10) + `"}`)
+	mustPut(t, c, r)
+	big := json.RawMessage(`{"b":"` + strings.Repeat("x", 100<<10) + `"}`)
+	for _, x := range []struct {
+		ask  control.TriggerRequest
+		kind job.Kind
+		code string
+	}{
+		{control.TriggerRequest{Job: "nobody"}, job.KindNotFound, "job_not_found"},
+		{control.TriggerRequest{Job: "nobody", Params: json.RawMessage(`1`)}, job.KindNotFound, "job_not_found"},
+		{control.TriggerRequest{Job: "nightly", Key: "a b"}, job.KindInvalid, "bad_idempotency_key"},
+		{control.TriggerRequest{Job: "nightly", Key: strings.Repeat("k", 129)}, job.KindInvalid, "bad_idempotency_key"},
+		{control.TriggerRequest{Job: "nightly", Params: big}, job.KindTooLarge, "params_too_large"}, // together with the job's
+	} {
+		x.ask.Namespace = "default"
+		_, err := c.Trigger(t.Context(), x.ask)
+		wantCode(t, err, x.kind, x.code)
+	}
+}
+
+// Overlay against a twin on decoded values.
+func TestOverlayAgainstTwin(t *testing.T) {
+	values := []string{`null`, `1`, `"x"`, `[1,2]`, `{}`, `{"k":{"z":1}}`}
+	rapid.Check(t, func(t *rapid.T) {
+		object := func(label string) json.RawMessage {
+			if rapid.Bool().Draw(t, label+" is no object") {
+				return json.RawMessage(rapid.SampledFrom(values[:4]).Draw(t, label))
+			}
+			m := map[string]json.RawMessage{}
+			for _, k := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d"}), rapid.ID[string]).Draw(t, label+" keys") {
+				m[k] = json.RawMessage(rapid.SampledFrom(values).Draw(t, label+k))
+			}
+			b, _ := json.Marshal(m)
+			return b
+		}
+		base, over := object("base"), object("over")
+		got, err := control.Overlay(base, over)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b, o, g any
+		for text, v := range map[*any]json.RawMessage{&b: base, &o: over, &g: got} {
+			if err := json.Unmarshal(v, text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := o
+		if bm, ok := b.(map[string]any); ok {
+			if om, ok := o.(map[string]any); ok {
+				maps.Copy(bm, om)
+				want = bm
+			}
+		}
+		if !reflect.DeepEqual(g, want) {
+			t.Fatalf("%s over %s: %s", over, base, got)
+		}
+	})
+}

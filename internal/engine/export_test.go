@@ -1,0 +1,9 @@
+package engine
+
+// Kept tells what the memory of e holds: entries of timers, pools with their lines, hanging polls.
+func (e *Engine) Kept() (timers, pools, polls int) {
+	for _, p := range e.pools {
+		pools += 1 + len(p.lines)
+	}
+	return len(e.timers.entries), pools, len(e.waiting)
+}
