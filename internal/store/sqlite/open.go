@@ -44,6 +44,7 @@ type Store struct {
 	dbs     []*sql.DB
 	skip    mutant
 	path    string
+	file    os.FileInfo // of the file that was opened
 }
 
 var _ store.Store = (*Store)(nil)
@@ -92,6 +93,9 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		s.readers <- &link{db: reading} // connects at its first use
 	}
 	s.writer = &link{db: writing}
+	if s.file, err = os.Stat(c.Path); err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
 	return s.write(ctx, rankOwnership, "create partitions", func(w *link) error { return makePartitions(w, max(c.Partitions, 1)) })
 }
 
