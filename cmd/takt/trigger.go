@@ -51,7 +51,7 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	c, err := t.g.client("")
+	c, err := t.g.client()
 	if err != nil {
 		return err
 	}
