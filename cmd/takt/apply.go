@@ -120,7 +120,7 @@ func (a *apply) run(cmd *cobra.Command) error {
 		}
 		in.Documents[0].IfRevision = a.ifRevision
 	}
-	c, err := a.g.client("")
+	c, err := a.g.client()
 	if err != nil {
 		return err
 	}

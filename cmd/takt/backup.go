@@ -79,7 +79,7 @@ func backUp(ctx context.Context, g *global, data, file string) (size int64, err 
 }
 
 func fetchBackup(ctx context.Context, g *global, to string) (err error) {
-	c, err := g.client("")
+	c, err := g.client()
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func newCancelCommand(g *global) *cobra.Command {
 		Short: "Ask for the end of an execution",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

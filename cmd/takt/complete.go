@@ -28,7 +28,7 @@ func (g *global) lookUp(cmd *cobra.Command, typed string, look names) []cobra.Co
 	if err := g.prepare(cmd); err != nil { // completions run without the hooks of commands
 		return nil
 	}
-	c, err := g.client("")
+	c, err := g.client()
 	if err != nil {
 		return nil
 	}

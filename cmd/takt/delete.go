@@ -34,7 +34,7 @@ A job that gets the name later is another one.`,
 			if running != "finish" && running != "cancel" || ifRevision < 0 {
 				return usage(fmt.Sprintf("--running %s: it must be finish or cancel", running))
 			}
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

@@ -19,7 +19,7 @@ func newDescribeCommand(g *global) *cobra.Command {
 		var format string
 		sub := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				c, err := g.client("")
+				c, err := g.client()
 				if err != nil {
 					return err
 				}

@@ -33,7 +33,7 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 			}
 			in := setOf(docs, g)
 			in.DryRun, in.Prune = true, s.selector
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ func example(t *testing.T, name string) string {
 // exampleServer is a server with the job of an example; run triggers it and gives the execution that succeeded.
 func exampleServer(t *testing.T, jobFile string) (server string, run func(job string, params any) (takt.Execution, []takt.ShardStatus)) {
 	t.Helper()
-	p := start(t, "server", "--data", "data", "--listen", "127.0.0.1:0", "--lease-ttl", "5s")
+	p := start(t, "server", "--data", "data", "--listen", "127.0.0.1:0", "--lease-ttl", "3s")
 	server = "http://" + p.await(`msg=serving address=(\S+)`)[1]
 	apply := exec.Command(p.cmd.Path, "apply", "-f", filepath.Join("..", "..", "examples", filepath.FromSlash(jobFile)), "--server", server)
 	if out, err := apply.CombinedOutput(); err != nil {
@@ -154,13 +154,17 @@ func TestExamplePythonWorker(t *testing.T) {
 		t.Errorf("the worker has %d lines", n)
 	}
 	server, run := exampleServer(t, "python/job.yaml")
-	work := exec.Command(python, filepath.Join("..", "..", "examples", "python", "worker.py"))
-	work.Env = append(os.Environ(), "TAKT_SERVER="+server)
-	work.Stdout, work.Stderr = os.Stderr, os.Stderr
-	if err := work.Start(); err != nil {
-		t.Fatal(err)
+	begin := func() *exec.Cmd {
+		work := exec.Command(python, filepath.Join("..", "..", "examples", "python", "worker.py"))
+		work.Env = append(os.Environ(), "TAKT_SERVER="+server)
+		work.Stdout, work.Stderr = os.Stderr, os.Stderr
+		if err := work.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = work.Process.Kill(); _ = work.Wait() })
+		return work
 	}
-	defer func() { _ = work.Process.Kill(); _ = work.Wait() }()
+	work := begin()
 	e, shards := run("sum", nil)
 	if n := sum(t, shards); len(shards) != 4 || n != 4950 {
 		t.Errorf("%d of %d shards, want 4950 of 4", n, len(shards))
@@ -172,6 +176,39 @@ func TestExamplePythonWorker(t *testing.T) {
 	logs, err := c.Logs(t.Context(), e.ID, takt.LogQuery{})
 	if err != nil || len(logs.Items) != 4 {
 		t.Errorf("%d lines, %v", len(logs.Items), err)
+	}
+	resumes(t, c, work, begin)
+}
+
+// resumes kills a worker in the middle; the next one goes on from its checkpoints, and SIGTERM ends it with 0.
+func resumes(t *testing.T, c *takt.Client, work *exec.Cmd, begin func() *exec.Cmd) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	made, err := c.Trigger(ctx, "sum", takt.TriggerOptions{Params: map[string]int{"n": 4000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shards := func() []takt.ShardStatus {
+		list, err := c.Shards(ctx, made.Execution, takt.Page{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list.Items
+	}
+	for shards()[0].CheckpointSeq < 3 { // it is under way
+	}
+	_ = work.Process.Kill()
+	_ = work.Wait()
+	work = begin()
+	if e, err := c.Wait(ctx, made.Execution); err != nil || e.State != "succeeded" {
+		t.Fatalf("%+v %v", e, err)
+	}
+	all := shards()
+	if n := sum(t, all); n != 3999*4000/2 {
+		t.Errorf("sum %d", n)
+	}
+	if last := all[0].Attempts[len(all[0].Attempts)-1]; last.Number != 2 || last.ResumedFrom < 3 {
+		t.Errorf("attempt %+v", last)
 	}
 	if !canSignal {
 		return

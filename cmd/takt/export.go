@@ -28,7 +28,7 @@ Without names, all jobs of the namespace are written.`,
 			if format != "yaml" && format != "json" {
 				return usage(fmt.Sprintf("-o %s: it must be yaml or json", format))
 			}
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

@@ -70,7 +70,7 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 	if q.watch && (q.every < 100*time.Millisecond || q.format == "json" || q.format == "yaml") {
 		return usage("-w goes with the forms table, wide, name and jsonl, and --every is at least 100ms")
 	}
-	c, err := q.g.client("")
+	c, err := q.g.client()
 	if err != nil {
 		return err
 	}

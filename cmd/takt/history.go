@@ -26,7 +26,7 @@ readable until another job has its name.`,
 			if page.Limit < 0 {
 				return usage("--limit must not be negative")
 			}
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}
@@ -88,7 +88,7 @@ the past fires. Executions keep the revision that they began with.`,
 			if to < 1 || ifRevision < 0 {
 				return usage("--to REVISION is missing: `takt history " + args[0] + "` lists them")
 			}
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

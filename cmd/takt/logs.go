@@ -45,7 +45,7 @@ pipe, bytes are what was written.`,
   takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c -o jsonl | jq -r .text`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

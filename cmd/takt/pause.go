@@ -26,7 +26,7 @@ takt get decisions shows them. Pausing a paused job changes reason and end.`,
 			if err != nil {
 				return err
 			}
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}
@@ -72,7 +72,7 @@ Resuming a job that is not paused changes nothing.`,
 		Example: `  takt resume reindex`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ func newRerunCommand(g *global) *cobra.Command {
 		Short: "Run again the shards of an ended execution that did not succeed",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

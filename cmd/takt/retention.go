@@ -48,7 +48,7 @@ steps, every ten minutes. 0 goes back to the server's default. Jobs and their re
   takt retention -n billing --logs 0 -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := g.client("")
+			c, err := g.client()
 			if err != nil {
 				return err
 			}

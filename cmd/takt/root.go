@@ -79,8 +79,8 @@ func wantsMore(group *cobra.Command) {
 	}
 }
 
-// client makes a client for a namespace; "" is the one of the flag.
-func (g *global) client(namespace string) (*takt.Client, error) {
+// client makes a client for the namespace of the flag.
+func (g *global) client() (*takt.Client, error) {
 	token := os.Getenv("TAKT_TOKEN")
 	if g.tokenFile != "" {
 		t, err := readToken(g.tokenFile)
@@ -89,10 +89,7 @@ func (g *global) client(namespace string) (*takt.Client, error) {
 		}
 		token = t
 	}
-	if namespace == "" {
-		namespace = g.namespace
-	}
-	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: namespace, Token: token, CAFile: g.caFile,
+	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: g.namespace, Token: token, CAFile: g.caFile,
 		RetryFor: 3 * time.Second})
 	if err != nil {
 		if g.caFile != "" && strings.Contains(err.Error(), "CA file") {

@@ -54,7 +54,7 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	c, err := t.g.client("")
+	c, err := t.g.client()
 	if err != nil {
 		return err
 	}

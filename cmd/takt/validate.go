@@ -23,7 +23,7 @@ file, line and column. With --online the server judges them too; nothing is writ
 				return err
 			}
 			if online {
-				c, err := g.client("")
+				c, err := g.client()
 				if err != nil {
 					return err
 				}

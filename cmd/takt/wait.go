@@ -53,7 +53,7 @@ func (w *wait) run(cmd *cobra.Command, id string) error {
 	if w.timeout < 0 {
 		return usage("--timeout must not be negative")
 	}
-	c, err := w.g.client("")
+	c, err := w.g.client()
 	if err != nil {
 		return err
 	}

@@ -21,15 +21,15 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(); err != nil {
 		slog.Error("the worker ended", "err", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) error {
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	w, err := takt.NewWorker(takt.WorkerConfig{Server: os.Getenv("TAKT_SERVER"), Pool: "goworker", Slots: 2, Token: os.Getenv("TAKT_TOKEN")})
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ class Worker:
         number = 0
         while not self.stopping.is_set() and not over.is_set():
             number += 1
-            body = {"number": number, "free": self.slots - len(self.tasks), "held": list(self.tasks), "waitMs": min(self.hang, 1000)}
+            body = {"number": number, "free": max(self.slots - len(self.tasks), 0), "held": list(self.tasks), "waitMs": min(self.hang, 1000)}
             try: a = self.call("poll", body, timeout=11)
             except (OSError, ValueError): self.stopping.wait(0.2); continue
             for x in a.get("assignments", []):

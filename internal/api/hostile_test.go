@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,13 +57,15 @@ func open(old, new string) request {
 // secret stands for values that no problem may echo.
 const secret = "hunter2-S3CRET"
 
-var hostile = []struct {
+type hostileCase struct {
 	name   string
 	q      request
 	status int
 	code   string
 	field  string
-}{
+}
+
+var hostile = []hostileCase{
 	// what can not be read
 	{"no JSON", request{method: "PUT", path: one, body: secret}, 400, "malformed_json", "body"},
 	{"cut off", request{method: "PUT", path: one, body: `{"apiVersion":"takt/v1",`}, 400, "malformed_json", "body"},
@@ -227,11 +230,13 @@ var hostile = []struct {
 // Each hostile request is answered by a problem with code, field and hint, echoes no value, and neither
 // writes anything nor reaches an owner.
 func TestHostileRequests(t *testing.T) {
-	if len(hostile) < 60 {
-		t.Fatalf("only %d hostile requests", len(hostile))
+	all := slices.Concat(hostile, hostileMore)
+	t.Logf("%d hostile requests", len(all))
+	if len(all) < 150 {
+		t.Errorf("only %d hostile requests", len(all))
 	}
 	r := newRig(t, nil)
-	for _, c := range hostile {
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			w := r.do(c.q)
 			raw := w.Body.String()

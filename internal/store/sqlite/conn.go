@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -208,6 +209,9 @@ func (s *Store) write(ctx context.Context, r rank, op string, fn func(*link) err
 	if err := fn(s.writer); err != nil {
 		return classify(op, err)
 	}
+	if err := s.checkPlace(op); err != nil {
+		return err
+	}
 	if _, err := s.writer.exec(qCommit); err != nil {
 		return classifyCommit(op, err)
 	}
@@ -256,6 +260,20 @@ func (s *Store) snapshot(ctx context.Context, links chan *link, op string, fn fu
 		return classify(op, err)
 	}
 	return nil
+}
+
+// checkPlace refuses to commit into a file that has no name any more: the kernel keeps a deleted file for those who
+// have it open, and whatever is acknowledged from there is lost with the process.
+func (s *Store) checkPlace(op string) error {
+	if s.file == nil { // while it is being opened
+		return nil
+	}
+	now, err := os.Stat(s.path)
+	if err == nil && os.SameFile(now, s.file) {
+		return nil
+	}
+	return job.Errorf(job.KindUnavailable, "database_gone", "%s: the database file %s was deleted, moved or replaced under the server", op, s.path).
+		WithHint("stop the server and restore a backup; if the directory was moved, move it back: the server then goes on by itself").WithCause(err)
 }
 
 func gaveUp(op string, cause error) error {

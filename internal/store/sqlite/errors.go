@@ -61,7 +61,11 @@ func classifyCommit(op string, err error) error {
 	if busy(err) {
 		return classify(op, err)
 	}
-	return job.Errorf(job.KindUnknown, "commit_unknown", "%s: the commit failed half-way; it may still land", op).WithCause(err)
+	unknown := job.Errorf(job.KindUnknown, "commit_unknown", "%s: the commit failed half-way; it may still land", op).WithCause(err)
+	if why, ok := errors.AsType[*job.Error](classify(op, err)); ok && why.Hint != "" {
+		unknown = unknown.WithHint("%s", why.Hint) // such as to free space
+	}
+	return unknown
 }
 
 func fenced(code, format string, args ...any) error {

@@ -50,6 +50,7 @@ type Store struct {
 	walk    int64 // rows that a list looks at for one page, see walkRows
 	skip    mutant
 	path    string
+	file    os.FileInfo // of the file that was opened
 }
 
 var _ store.Store = (*Store)(nil)
@@ -100,6 +101,9 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		}
 	}
 	s.writer = &link{db: writing}
+	if s.file, err = os.Stat(c.Path); err != nil {
+		return fmt.Errorf("open database: %w", err)
+	}
 	return s.write(ctx, rankOwnership, "create partitions", func(w *link) error { return makePartitions(w, max(c.Partitions, 1)) })
 }
 

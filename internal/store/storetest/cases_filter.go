@@ -14,12 +14,12 @@ var filterCases = []examCase{
 		var failed, rest []job.ExecutionID // newest first
 		for n := range 603 {
 			e := d.insert(job.ExecutionRunning, job.ShardLeased)
-			switch {
-			case n%300 == 0:
+			switch n % 300 {
+			case 0:
 				d.commit(finish(e, job.ExecutionFailed))
 				failed = append([]job.ExecutionID{e.ID}, failed...)
 				continue
-			case n%300 == 1:
+			case 1:
 				d.commit(finish(e, job.ExecutionSucceeded))
 			}
 			rest = append([]job.ExecutionID{e.ID}, rest...)
