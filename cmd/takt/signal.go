@@ -17,7 +17,7 @@ func (e *signalError) Error() string { return e.sig.String() }
 
 // sameSignal is how long after the first signal another one counts as the same: timeout(1) and terminals
 // signal a process and its group.
-const sameSignal = 200 * time.Millisecond
+const sameSignal = 100 * time.Millisecond
 
 // untilSignal ends the context at the first SIGINT, SIGTERM or SIGHUP and the process at the second. stop
 // gives the signals back.

@@ -74,7 +74,7 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"no command", fileHead + "  a: {command: {dir: /}}\n", "f:4:17: handlers.a.command: a command is either", ""},
 		{"empty argv", fileHead + "  a: {command: {argv: []}}\n", "f:4:23: handlers.a.command.argv: ", ""},
 		{"empty program", fileHead + "  a: {command: {argv: ['']}}\n", "f:4:23: handlers.a.command.argv: the program's name is empty", ""},
-		{"NUL", fileHead + "  a: {command: {argv: [x, \"a\\0b\"]}}\n", "f:4:27: handlers.a.command.argv[1]: an argument cannot hold NUL", ""},
+		{"NUL", fileHead + "  a: {command: {argv: [x, \"a\\0b\"]}}\n", "f:4:27: handlers.a.command.argv[1]: NUL in the text", ""},
 		{"relative dir", fileHead + "  a: {command: {shell: x, dir: work}}\n", "f:4:32: handlers.a.command.dir: \"work\" is no absolute path", ""},
 		{"name", fileHead + "  a b: {command: {shell: x}}\n", "f:4:9: handlers.a b: \"a b\" is no name of a handler", "128"},
 		{"token allowed", fileHead + "  a: {command: {shell: x, env: {allow: [PATH, TAKT_TOKEN]}}}\n", "f:4:47: handlers.a.command.env.allow[1]: TAKT_TOKEN: names that begin with TAKT_", "never the agent's token"},

@@ -165,8 +165,11 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() {
 		defer cancel()
 		defer close(nodeDone)
-		var settled bool
-		if settled, nodeErr = a.settle(ctx); settled && nodeErr == nil {
+		switch settled, err := a.settle(ctx); {
+		case ctx.Err() != nil: // told to stop before it began
+		case err != nil:
+			nodeErr = err
+		case settled:
 			nodeErr = a.node.Run(ctx)
 		}
 	})
