@@ -25,9 +25,9 @@ func isSetAside(it item) bool {
 // poisoned ends a tenure whose engine panicked or whose commit was refused for its data, and says what
 // the next engine has to run (R3): the events of that step one by one, or, when the step had one event
 // alone, the record that it is set aside. Pages are not carried over, they are read again.
-func (t *tenure) poisoned(items []item, err error) *ending {
-	e := &ending{why: endPoisoned, err: err}
-	if t.careful(t.seat.n.mono()) && len(items) == 1 {
+func (t *tenure) poisoned(items []item, err error, about engine.About) *ending {
+	e := &ending{why: endPoisoned, err: err, about: about}
+	if t.careful(t.seat.n.mono()) && len(items) == 1 && t.seat.current.Load() == t {
 		if it, ok := t.convict(items[0], err); ok {
 			e.carry = append(e.carry, it)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -35,6 +36,8 @@ type seat struct {
 	failures int             // in a row without a commit
 	carried  []item          // events to run one by one on the next engine (R3)
 	careful  time.Duration   // mono until which events run one by one
+	faults   map[string]int  // that no event brought, see blame
+	leftOut  []engine.About  // what every engine from now on does without
 	skip     map[string]bool // rows that were set aside but stay in the database, see keysOf
 	tally    tally
 
@@ -45,7 +48,7 @@ type seat struct {
 
 func newSeat(n *Node, partition int) *seat {
 	return &seat{
-		n: n, partition: partition, sole: n.cfg.Sole, skip: map[string]bool{},
+		n: n, partition: partition, sole: n.cfg.Sole, skip: map[string]bool{}, faults: map[string]int{},
 		log:    n.cfg.Logger.With("partition", partition),
 		rand:   rand.New(rand.NewPCG(n.cfg.Seed, uint64(partition))),
 		sights: make(chan sighting, 1),
@@ -98,6 +101,7 @@ func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
 		s.failures = 0
 	}
 	s.carried = end.carry
+	s.blame(t, end)
 	switch end.why {
 	case endStopped:
 		if !s.n.crashed(ctx) {
