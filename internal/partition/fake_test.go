@@ -165,6 +165,12 @@ func (m *memory) renewals() int {
 	return m.renewed
 }
 
+func (m *memory) looks() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads
+}
+
 func (m *memory) tried() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,6 +264,9 @@ func (c *scripted) Step(now engine.Now, events []engine.Event) engine.Result {
 				}
 				if e.Kind == kindPanics {
 					panic("a bad entry")
+				}
+				if !e.Kind.Known() {
+					continue
 				}
 				c.eaten[e.ID] = true
 				res.Batch.Consumed = append(res.Batch.Consumed, e.ID)

@@ -191,3 +191,14 @@ func split[T any](rows []T, single bool, bad func(*T) bool) (parts [][]T, rest [
 	}
 	return parts, rest
 }
+
+// stuck counts the entries that nothing will take out of the inbox.
+func (t *tenure) stuck(entries []engine.Entry) int {
+	n := 0
+	for i := range entries {
+		if !entries[i].Kind.Known() || t.bad(entryKey(entries[i].ID)) {
+			n++
+		}
+	}
+	return n
+}
