@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,13 +91,13 @@ func TestFaultOutsideOfEvents(t *testing.T) {
 // A fault that names nothing is told as one that stays, and tried again; it ends when its cause does.
 func TestFaultThatNamesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mended := false
+		var mended atomic.Bool
 		var log bytes.Buffer
 		r := newRigOf(t, &memory{}, func(c *partition.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) },
-			func(c *scripted) partition.Core { return &faulty{scripted: c, first: true, done: mended} })
+			func(c *scripted) partition.Core { return &faulty{scripted: c, first: true, done: mended.Load()} })
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		mended = true
+		mended.Store(true)
 		time.Sleep(3 * time.Second)
 		if res := <-r.report("a"); res.err != nil {
 			t.Errorf("a report afterwards: %v", res.err)

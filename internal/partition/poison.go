@@ -154,28 +154,34 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 		}
 		return append(out, engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial})
 	case engine.ExecutionPage:
-		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
-		var out []engine.Event
-		asked := slices.Clone(e.Asked)
-		for _, part := range parts {
-			id := part[0].Execution.ID
-			asked = slices.DeleteFunc(asked, func(a job.ExecutionID) bool { return a == id })
-			out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
-		}
-		return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+		return t.digestibleIDs(e, single)
 	case engine.ShardPage:
-		parts, rest := split(e.Rows, single, func(x *engine.Settled) bool { return t.bad(shardKey(x)) })
-		var out []engine.Event
-		asked := slices.Clone(e.Asked)
-		for _, part := range parts {
-			ref := part[0].ShardRef
-			asked = slices.DeleteFunc(asked, func(a engine.ShardRef) bool { return a == ref })
-			out = append(out, engine.ShardPage{Seq: e.Seq, Asked: []engine.ShardRef{ref}, Rows: part})
-		}
-		return append(out, engine.ShardPage{Seq: e.Seq, Asked: asked, Rows: rest})
+		return t.digestibleShards(e, single)
 	default:
 		return []engine.Event{ev}
 	}
+}
+
+func (t *tenure) digestibleIDs(e engine.ExecutionPage, single bool) (out []engine.Event) {
+	parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
+	asked := slices.Clone(e.Asked)
+	for _, part := range parts {
+		id := part[0].Execution.ID
+		asked = slices.DeleteFunc(asked, func(a job.ExecutionID) bool { return a == id })
+		out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
+	}
+	return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+}
+
+func (t *tenure) digestibleShards(e engine.ShardPage, single bool) (out []engine.Event) {
+	parts, rest := split(e.Rows, single, func(x *engine.Settled) bool { return t.bad(shardKey(x)) })
+	asked := slices.Clone(e.Asked)
+	for _, part := range parts {
+		ref := part[0].ShardRef
+		asked = slices.DeleteFunc(asked, func(a engine.ShardRef) bool { return a == ref })
+		out = append(out, engine.ShardPage{Seq: e.Seq, Asked: []engine.ShardRef{ref}, Rows: part})
+	}
+	return append(out, engine.ShardPage{Seq: e.Seq, Asked: asked, Rows: rest})
 }
 
 // split leaves bad rows out and cuts off, when single is set, all but the last row one by one.
