@@ -184,6 +184,33 @@ func (e *Engine) take(ev Event) {
 func (e *Engine) end() Result {
 	st := &e.step
 	b := &st.batch
+	st.rows(e)
+	b.Cursors, b.DropCursors = sortedCursors(st.cursors), sortedCursors(st.dropped)
+	b.LastToken = e.token
+	if b.Empty() {
+		st.trace, b.Facts = append(st.trace, b.Facts...), nil
+	} else {
+		if e.first {
+			e.first = false
+			b.Facts = append([]Fact{{Kind: FactOwned, Token: job.Token(e.cfg.Epoch)}}, b.Facts...)
+		}
+		e.seq++
+		b.Seq = e.seq
+		e.pages.commit(b)
+	}
+	r := Result{Batch: *b, Answers: st.answers, Trace: st.trace, Want: e.want()}
+	for _, x := range st.executions {
+		if x.row.State.Ended() {
+			e.forget(x)
+		}
+	}
+	e.step = stepState{}
+	return r
+}
+
+// rows puts what the step touched into its batch, each row once.
+func (st *stepState) rows(e *Engine) {
+	b := &st.batch
 	for _, x := range st.executions {
 		if x.dirty {
 			b.Executions = append(b.Executions, ExecutionWrite{From: x.stored, Row: x.row})
@@ -207,27 +234,6 @@ func (e *Engine) end() Result {
 			s.dirty = false
 		}
 	}
-	b.Cursors, b.DropCursors = sortedCursors(st.cursors), sortedCursors(st.dropped)
-	b.LastToken = e.token
-	if b.Empty() {
-		st.trace, b.Facts = append(st.trace, b.Facts...), nil
-	} else {
-		if e.first {
-			e.first = false
-			b.Facts = append([]Fact{{Kind: FactOwned, Token: job.Token(e.cfg.Epoch)}}, b.Facts...)
-		}
-		e.seq++
-		b.Seq = e.seq
-		e.pages.commit(b)
-	}
-	r := Result{Batch: *b, Answers: st.answers, Trace: st.trace, Want: e.want()}
-	for _, x := range st.executions {
-		if x.row.State.Ended() {
-			e.forget(x)
-		}
-	}
-	e.step = stepState{}
-	return r
 }
 
 // NextWake is the monotonic instant at which the engine wants its next tick; false when only an event

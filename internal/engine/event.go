@@ -168,6 +168,15 @@ const (
 	EntryJobDeleted EntryKind = "job_deleted"
 )
 
+// Known tells whether this engine takes entries of the kind; others stay in the inbox.
+func (k EntryKind) Known() bool {
+	switch k {
+	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun:
+		return true
+	}
+	return false
+}
+
 // Entry is one row of the inbox: a person's request to the owner, joined by the store with the rows it
 // refers to. Entries are level-triggered: what counts is the newest revision, not the one at writing.
 type Entry struct {

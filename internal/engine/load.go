@@ -36,19 +36,7 @@ func (e *Engine) load(ev Loaded) {
 		s := e.addSession(row)
 		s.unheardAt = e.now.Mono + s.TTL/2
 	}
-	for _, a := range ev.LeftOut {
-		e.leaveOut(a, "", "the engine failed at it again and again")
-	}
-	for i := range ev.Executions {
-		row := ev.Executions[i]
-		if e.at(row.Execution.ID); !e.usable(&row) {
-			continue
-		}
-		for _, s := range e.hold(row).shards {
-			e.resume(s)
-		}
-	}
-	e.about = About{}
+	e.loadExecutions(ev)
 	extra := e.cfg.OwnerTTL
 	if !ev.Takeover {
 		extra = 0
@@ -66,6 +54,22 @@ func (e *Engine) load(ev Loaded) {
 		}
 		e.arm(s)
 	}
+}
+
+func (e *Engine) loadExecutions(ev Loaded) {
+	for _, a := range ev.LeftOut {
+		e.leaveOut(a, "", "the engine failed at it again and again")
+	}
+	for i := range ev.Executions {
+		row := ev.Executions[i]
+		if e.at(row.Execution.ID); !e.usable(&row) {
+			continue
+		}
+		for _, s := range e.hold(row).shards {
+			e.resume(s)
+		}
+	}
+	e.about = About{}
 }
 
 // resume takes up the lease and the timers of a shard where its row left them. Stored instants load as

@@ -150,13 +150,13 @@ func (p *pageBook) entryTaken(seq int64, entry Entry) bool {
 	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same)
 }
 
-// strange notes an entry of an unknown kind; true the first time.
+// strange notes an entry of an unknown kind; true the first time, for as many as it can keep in mind.
 func (p *pageBook) strange(entry int64) bool {
-	known := p.odd[entry]
-	if len(p.odd) < 1000 {
-		p.odd[entry] = true
+	if p.odd[entry] || len(p.odd) >= 1000 {
+		return false
 	}
-	return !known
+	p.odd[entry] = true
+	return true
 }
 
 func (p *pageBook) askEntry(entry Entry) {

@@ -165,6 +165,12 @@ func (m *memory) renewals() int {
 	return m.renewed
 }
 
+func (m *memory) looks() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reads
+}
+
 func (m *memory) tried() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -259,6 +265,9 @@ func (c *scripted) Step(now engine.Now, events []engine.Event) engine.Result {
 				if e.Kind == kindPanics {
 					panic("a bad entry")
 				}
+				if !e.Kind.Known() {
+					continue
+				}
 				c.eaten[e.ID] = true
 				res.Batch.Consumed = append(res.Batch.Consumed, e.ID)
 			}
@@ -297,13 +306,19 @@ type rig struct {
 // newRig makes and starts a node. Call it inside a bubble, where the node is up when it returns.
 func newRig(t *testing.T, st *memory, change func(*partition.Config)) *rig {
 	t.Helper()
+	return newRigOf(t, st, change, func(c *scripted) partition.Core { return c })
+}
+
+// newRigOf is newRig with other cores around the scripted ones.
+func newRigOf(t *testing.T, st *memory, change func(*partition.Config), around func(*scripted) partition.Core) *rig {
+	t.Helper()
 	r := &rig{t: t, store: st, done: make(chan error, 1), hang: make(chan struct{})}
 	cfg := partition.Config{Store: st, Server: "one", Incarnation: "one-1", Sole: true}
 	if change != nil {
 		change(&cfg)
 	}
 	partition.WithCore(&cfg, func(ec engine.Config) partition.Core {
-		return &scripted{cfg: ec, seen: &r.steps, gone: &r.gone, hang: r.hang, eaten: map[int64]bool{}}
+		return around(&scripted{cfg: ec, seen: &r.steps, gone: &r.gone, hang: r.hang, eaten: map[int64]bool{}})
 	})
 	node, err := partition.NewNode(t.Context(), cfg)
 	if err != nil {

@@ -85,9 +85,9 @@ func (t *tenure) landed(r committed) *ending {
 	t.seat.tally.committed(t.seat.n.mono()-f.sent, r.err)
 	if r.err != nil {
 		if job.KindOf(r.err) == job.KindRejected {
-			return t.poisoned(f.items, r.err)
+			return t.poisoned(f.items, r.err, engine.About{})
 		}
-		return &ending{why: endBroken, err: r.err}
+		return &ending{why: endBroken, err: r.err, about: refusedRow(r.err)}
 	}
 	t.commits++
 	t.seq.Store(f.batch.Seq)

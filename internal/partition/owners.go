@@ -29,7 +29,7 @@ type Owners interface {
 	Count() int
 	// Call hands a call (SessionOpen, Poll, Heartbeat, Report, SessionClose or Inspect; Reply is drawn
 	// here) to the partition's owner and waits for its answer. seen is the highest epoch that the caller
-	// has met (0: none): an owner with a lower one drops its engine (R6). An *job.Error answer is
+	// has met (0: none): an owner with a lower one answers no_owner and drops its engine (R6), but each 10 s at most. An *job.Error answer is
 	// returned as the error. KindNoOwner when nobody here may answer: nothing was sent or acknowledged.
 	Call(ctx context.Context, partition int, seen job.Epoch, ev engine.Event) (Reply, error)
 	// Wake hints that the partition's inbox has something. May be lost.

@@ -37,6 +37,7 @@ type reading struct {
 	backlog  engine.WantBacklog
 	ids      wishes[job.ExecutionID]
 	shards   wishes[engine.ShardRef]
+	stuck    int           // entries of the newest inbox page that stay there: unknown to the engine, or set aside
 	inboxDue time.Duration // mono of the next look at the inbox
 	begun    time.Duration // mono when the newest reader was started
 }
@@ -141,7 +142,7 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 	switch kind {
 	case pageInbox:
 		r.inboxDue = now + t.cfg.Lease.Look + t.cfg.Jitter()
-		limit := t.cfg.InboxPage
+		limit := t.cfg.InboxPage + r.stuck // what stays must not take the place of what is newer
 		get = func(ctx context.Context) (engine.Event, bool, error) {
 			pg, err := st.InboxPage(ctx, p, limit)
 			return pg, len(pg.Entries) >= limit, err
@@ -198,8 +199,10 @@ func (t *tenure) arrived(p page) {
 		}
 		return
 	}
-	if p.full {
-		r.wanted[pageInbox] = true
+	if inbox, is := p.event.(engine.InboxPage); is {
+		was := r.stuck
+		r.stuck = t.stuck(inbox.Entries)
+		r.wanted[pageInbox] = r.wanted[pageInbox] || p.full && (len(inbox.Entries) > r.stuck || r.stuck > was)
 	}
 	for _, ev := range t.digestible(p.event) {
 		r.queued[p.kind]++

@@ -25,9 +25,9 @@ func isSetAside(it item) bool {
 // poisoned ends a tenure whose engine panicked or whose commit was refused for its data, and says what
 // the next engine has to run (R3): the events of that step one by one, or, when the step had one event
 // alone, the record that it is set aside. Pages are not carried over, they are read again.
-func (t *tenure) poisoned(items []item, err error) *ending {
-	e := &ending{why: endPoisoned, err: err}
-	if t.careful(t.seat.n.mono()) && len(items) == 1 {
+func (t *tenure) poisoned(items []item, err error, about engine.About) *ending {
+	e := &ending{why: endPoisoned, err: err, about: about}
+	if t.careful(t.seat.n.mono()) && len(items) == 1 && t.seat.current.Load() == t {
 		if it, ok := t.convict(items[0], err); ok {
 			e.carry = append(e.carry, it)
 		}
@@ -154,28 +154,34 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 		}
 		return append(out, engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial})
 	case engine.ExecutionPage:
-		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
-		var out []engine.Event
-		asked := slices.Clone(e.Asked)
-		for _, part := range parts {
-			id := part[0].Execution.ID
-			asked = slices.DeleteFunc(asked, func(a job.ExecutionID) bool { return a == id })
-			out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
-		}
-		return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+		return t.digestibleIDs(e, single)
 	case engine.ShardPage:
-		parts, rest := split(e.Rows, single, func(x *engine.Settled) bool { return t.bad(shardKey(x)) })
-		var out []engine.Event
-		asked := slices.Clone(e.Asked)
-		for _, part := range parts {
-			ref := part[0].ShardRef
-			asked = slices.DeleteFunc(asked, func(a engine.ShardRef) bool { return a == ref })
-			out = append(out, engine.ShardPage{Seq: e.Seq, Asked: []engine.ShardRef{ref}, Rows: part})
-		}
-		return append(out, engine.ShardPage{Seq: e.Seq, Asked: asked, Rows: rest})
+		return t.digestibleShards(e, single)
 	default:
 		return []engine.Event{ev}
 	}
+}
+
+func (t *tenure) digestibleIDs(e engine.ExecutionPage, single bool) (out []engine.Event) {
+	parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
+	asked := slices.Clone(e.Asked)
+	for _, part := range parts {
+		id := part[0].Execution.ID
+		asked = slices.DeleteFunc(asked, func(a job.ExecutionID) bool { return a == id })
+		out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
+	}
+	return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+}
+
+func (t *tenure) digestibleShards(e engine.ShardPage, single bool) (out []engine.Event) {
+	parts, rest := split(e.Rows, single, func(x *engine.Settled) bool { return t.bad(shardKey(x)) })
+	asked := slices.Clone(e.Asked)
+	for _, part := range parts {
+		ref := part[0].ShardRef
+		asked = slices.DeleteFunc(asked, func(a engine.ShardRef) bool { return a == ref })
+		out = append(out, engine.ShardPage{Seq: e.Seq, Asked: []engine.ShardRef{ref}, Rows: part})
+	}
+	return append(out, engine.ShardPage{Seq: e.Seq, Asked: asked, Rows: rest})
 }
 
 // split leaves bad rows out and cuts off, when single is set, all but the last row one by one.
@@ -190,4 +196,15 @@ func split[T any](rows []T, single bool, bad func(*T) bool) (parts [][]T, rest [
 		rest = rest[1:]
 	}
 	return parts, rest
+}
+
+// stuck counts the entries that nothing will take out of the inbox.
+func (t *tenure) stuck(entries []engine.Entry) int {
+	n := 0
+	for i := range entries {
+		if !entries[i].Kind.Known() || t.bad(entryKey(entries[i].ID)) {
+			n++
+		}
+	}
+	return n
 }

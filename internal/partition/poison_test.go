@@ -9,6 +9,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
 )
 
 // refusing is a memory whose database refuses some sessions' rows.
@@ -152,6 +153,43 @@ func TestPoisonInAPage(t *testing.T) {
 		time.Sleep(time.Minute)
 		if after := r.node.Stats()[0].Engines; after != before {
 			t.Errorf("%d more engines in a minute: the bad schedule comes again and again", after-before)
+		}
+		r.end()
+	})
+}
+
+// Entries that stay in the inbox, of kinds that this server does not know and such as could not even be set
+// aside, do not take the places of newer ones; nor does anybody read the inbox again and again for them.
+func TestEntriesThatStayLeaveRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &memory{onCommit: func(_ context.Context, _ int, b *engine.Batch) error {
+			if len(b.Poison) > 0 {
+				return job.Errorf(job.KindRejected, "bad_data", "the database refuses this, too")
+			}
+			return nil
+		}}
+		for id := range int64(30) {
+			kind := engine.EntryKind("of_tomorrow")
+			if id%10 == 0 {
+				kind = kindPanics
+			}
+			st.put(id+1, kind)
+		}
+		r := newRig(t, st, func(c *partition.Config) { c.InboxPage = 8 })
+		time.Sleep(time.Minute)
+		for id := range int64(20) {
+			st.put(id+31, engine.EntryTrigger)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r.node.Wake(0)
+		if !r.node.AwaitEntry(ctx, 0, 50) {
+			t.Error("an entry behind those that stay was not consumed")
+		}
+		before := st.looks()
+		time.Sleep(10 * time.Second)
+		if n := st.looks() - before; n > 25 {
+			t.Errorf("the inbox was read %d times in 10 s", n)
 		}
 		r.end()
 	})

@@ -1,13 +1,17 @@
 package partition_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
 )
 
 // gated is a memory whose commits wait until they are let through.
@@ -307,5 +311,41 @@ func TestHigherEpochDropsTheEngine(t *testing.T) {
 			t.Errorf("an epoch that no clock can have given: %v", err)
 		}
 		r.end()
+	})
+}
+
+// Callers that name ever higher epochs cost one engine in ten seconds, and nobody else an answer; then they
+// have an owner, too.
+func TestEverHigherEpochs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(t, &memory{}, func(c *partition.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		synctest.Wait()
+		epoch := r.node.Stats()[0].Epoch
+		met := epoch
+		for range 50 {
+			met += 1000
+			_, err := r.node.Call(context.Background(), 0, met, engine.Heartbeat{})
+			if job.KindOf(err) != job.KindNoOwner {
+				t.Fatalf("a call that has met a higher epoch: %v", err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if res := <-r.report("a"); res.err != nil {
+				t.Fatalf("another caller: %v", res.err)
+			}
+		}
+		if n := r.node.Stats()[0].Engines; n != 2 {
+			t.Errorf("%d engines after 50 calls in 5 s, want 2", n)
+		}
+		time.Sleep(6 * time.Second)
+		_, _ = r.node.Call(context.Background(), 0, met, engine.Heartbeat{})
+		time.Sleep(time.Second)
+		if reply, err := r.node.Call(context.Background(), 0, met, engine.Heartbeat{}); err != nil || reply.Epoch <= met {
+			t.Errorf("after ten seconds: epoch %d, %v; want one above %d", reply.Epoch, err, met)
+		}
+		r.end()
+		if n := strings.Count(log.String(), "store_went_back"); n != 1 {
+			t.Errorf("%d lines tell that the store went back, want 1", n)
+		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -16,6 +17,7 @@ const (
 	backoffFirst = 50 * time.Millisecond // before the second try; the first is made at once
 	backoffMax   = 2 * time.Second
 	releaseWait  = time.Second
+	outrankEvery = 10 * time.Second
 )
 
 // seat is one partition's place in a node. Its goroutine acquires the partition when it may, and then
@@ -35,17 +37,20 @@ type seat struct {
 	failures int             // in a row without a commit
 	carried  []item          // events to run one by one on the next engine (R3)
 	careful  time.Duration   // mono until which events run one by one
+	faults   map[string]int  // that no event brought, see blame
+	leftOut  []engine.About  // what every engine from now on does without
 	skip     map[string]bool // rows that were set aside but stay in the database, see keysOf
 	tally    tally
 
-	mu    sync.Mutex
-	floor job.Epoch // highest epoch that callers have met: the next one must be above it
-	seen  sighting  // newest, for Ready
+	mu          sync.Mutex
+	floor       job.Epoch     // highest epoch that callers have met: the next one must be above it
+	outrankedAt time.Duration // mono, see outranked
+	seen        sighting      // newest, for Ready
 }
 
 func newSeat(n *Node, partition int) *seat {
 	return &seat{
-		n: n, partition: partition, sole: n.cfg.Sole, skip: map[string]bool{},
+		n: n, partition: partition, sole: n.cfg.Sole, skip: map[string]bool{}, faults: map[string]int{},
 		log:    n.cfg.Logger.With("partition", partition),
 		rand:   rand.New(rand.NewPCG(n.cfg.Seed, uint64(partition))),
 		sights: make(chan sighting, 1),
@@ -98,6 +103,7 @@ func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
 		s.failures = 0
 	}
 	s.carried = end.carry
+	s.blame(t, end)
 	switch end.why {
 	case endStopped:
 		if !s.n.crashed(ctx) {
@@ -203,11 +209,26 @@ func (s *seat) release(t *tenure) {
 	}
 }
 
-// outranked drops a tenure because a caller has met a higher epoch (R6).
+// outranked drops a tenure because a caller has met a higher epoch (R6): the next one is above it. A server
+// whose store nobody else can own has met a store that was set back. Callers that name ever higher epochs
+// must not cost everybody else the engine, so that is done each outrankEvery only; until then they, and they
+// alone, have no owner.
 func (s *seat) outranked(t *tenure, seen job.Epoch) {
 	s.mu.Lock()
 	s.floor = max(s.floor, seen)
+	now, first := s.n.mono(), s.outrankedAt == 0
+	soon := !first && now < s.outrankedAt+outrankEvery
+	if !soon {
+		s.outrankedAt = max(now, 1)
+	}
 	s.mu.Unlock()
+	if soon {
+		return
+	}
+	if first && s.n.cfg.Sole {
+		s.log.Error("store_went_back: a caller has met an epoch that this store does not know; the store was set back (a restored backup?), what was done since is not in it. Going on above that epoch",
+			"epoch", t.epoch, "met", seen)
+	}
 	t.lose(job.Errorf(job.KindFenced, "higher_epoch", "a caller has met the epoch %d", seen))
 }
 

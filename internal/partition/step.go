@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -16,6 +17,7 @@ func (t *tenure) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load partition: %w", err)
 	}
+	loaded.LeftOut = slices.Clone(t.seat.leftOut)
 	loaded.Takeover = t.seat.n.mono() < t.seat.takeover
 	t.seq.Store(loaded.Seq)
 	t.ahead = loaded.Seq
@@ -27,7 +29,7 @@ func (t *tenure) load(ctx context.Context) error {
 // this one could not digest.
 func (t *tenure) begin() *ending {
 	if e := t.step(1); e != nil { // not the fault of an event
-		return &ending{why: endBroken, err: fmt.Errorf("first step: %w", e.err), carry: t.seat.carried}
+		return &ending{why: endBroken, err: fmt.Errorf("first step: %w", e.err), about: e.about, carry: t.seat.carried}
 	}
 	carried := t.seat.carried
 	t.seat.carried = nil
@@ -178,11 +180,12 @@ func (t *tenure) step(take int) *ending {
 	}
 	res, err := t.stepSafely(now, append(events, engine.Tick{}))
 	if err != nil {
-		return t.poisoned(items, err)
+		return t.poisoned(items, err, t.panicked())
 	}
 	t.last = lastStep{at: mono, done: t.seat.n.mono(), calls: calls, empty: res.Batch.Empty(), alone: len(items) == 1, jitter: t.cfg.Jitter()}
 	t.stepped.Store(int64(t.last.done))
 	t.seat.tally.stepped(res, len(items))
+	t.alarms(res)
 	t.want(res.Want)
 	return t.dispose(items, now, res)
 }

@@ -96,7 +96,8 @@ type item struct {
 type ending struct {
 	why   endKind
 	err   error
-	carry []item // to be run one by one on the next engine
+	about engine.About // what it failed at outside of its events; zero: not known
+	carry []item       // to be run one by one on the next engine
 }
 
 type endKind int

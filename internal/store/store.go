@@ -70,7 +70,8 @@ type Partitions interface {
 // Engine is used by the runner of a partition.
 type Engine interface {
 	// Commit applies b if the partition row has f's owner, epoch and Seq == b.Seq-1, else KindFenced and
-	// nothing is written. Guards: see engine.ExecutionWrite. Each Consumed entry must exist (KindFenced,
+	// nothing is written. Guards: see engine.ExecutionWrite; the refusal (code "state_guard") has the
+	// execution's id as its Field. Each Consumed entry must exist (KindFenced,
 	// code "entry_guard"). The journal row (partition, b.Seq, epoch, at, facts) is always written. A Poison row
 	// of a trigger that is there forgets its request key: asking again makes a new execution.
 	Commit(ctx context.Context, f Fence, b *engine.Batch) error

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"strings"
+
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 )
@@ -34,7 +36,8 @@ var (
 // guarded fails unless exactly one row was touched.
 func (c *commit) guarded(n int64, err error, what string, from string) error {
 	if err == nil && n != 1 && !c.skip.stateGuard {
-		return fenced("state_guard", "%s is not in state %q", what, from)
+		return job.Errorf(job.KindFenced, "state_guard", "%s is not in state %q", what, from).
+			WithField(what[strings.LastIndexByte(what, ' ')+1:]) // the id of the execution
 	}
 	return err
 }

@@ -128,7 +128,7 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 		slices.SortFunc(all, func(a, b job.Execution) int { return bytes.Compare(b.ID[:], a.ID[:]) })
 		for _, e := range all {
 			// below the edge, rows of the table that ended there are missing
-			if bytes.Compare(e.ID[:], edge) < 0 || out.add(e, sizeOf(&e)) != nil {
+			if bytes.Compare(e.ID[:], edge) < 0 || !out.take(e, sizeOf(&e)) {
 				break
 			}
 		}

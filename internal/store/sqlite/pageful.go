@@ -14,14 +14,22 @@ type pageful[T any] struct {
 	more  bool // a row did not fit
 }
 
-// add takes a row in, or answers errEnough.
-func (p *pageful[T]) add(row T, size int) error {
+// take takes a row in if it fits.
+func (p *pageful[T]) take(row T, size int) bool {
 	if len(p.rows) > 0 && (len(p.rows) >= p.limit || p.bytes+size > store.PageBytes) {
 		p.more = true
-		return errEnough
+		return false
 	}
 	p.rows = append(p.rows, row)
 	p.bytes += size
+	return true
+}
+
+// add is take for each, which errEnough ends.
+func (p *pageful[T]) add(row T, size int) error {
+	if !p.take(row, size) {
+		return errEnough
+	}
 	return nil
 }
 

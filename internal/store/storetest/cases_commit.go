@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -152,6 +153,12 @@ var commitCases = []examCase{
 		d.commit(shard(e, 0, job.ShardLeased, job.ShardRunning))
 		d.commit(finish(e, job.ExecutionFailed))
 		d.refused("of an ended execution", "fenced/state_guard", shard(e, 0, job.ShardRunning, job.ShardSucceeded))
+		for what, b := range map[string]engine.Batch{"shard": shard(e, 0, job.ShardRunning, job.ShardSucceeded), "execution": finish(e, job.ExecutionFailed)} {
+			b.Seq = d.f.Seq + 1
+			if err, ok := errors.AsType[*job.Error](s.Commit(ctx, d.f, &b)); !ok || err.Field != e.ID.String() {
+				tb.Errorf("the refusal of a write of the %s does not name %s: %v", what, e.ID, err)
+			}
+		}
 	}},
 	{"Commit/entry guard", func(tb TB, s store.Store) {
 		d := sit(tb, s)

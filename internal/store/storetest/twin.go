@@ -84,7 +84,7 @@ func newTwin(partitions int) *twin {
 func (w *twin) Ping(context.Context) error { return nil }
 func (w *twin) Close() error               { return nil }
 
-func refuse(kind job.Kind, code string) error { return job.Errorf(kind, code, "the twin refuses") }
+func refuse(kind job.Kind, code string) *job.Error { return job.Errorf(kind, code, "the twin refuses") }
 
 // newest first or last, by a key.
 func ordered[K comparable, V any](m map[K]V, compare func(a, b V) int) []V {
@@ -148,14 +148,14 @@ func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 	alive := map[job.ExecutionID]bool{} // by this batch
 	for _, x := range b.Executions {
 		if stored, _ := w.find(x.Row.ID); stored.State != x.From {
-			return refuse(job.KindFenced, "state_guard")
+			return refuse(job.KindFenced, "state_guard").WithField(x.Row.ID.String())
 		}
 		alive[x.Row.ID] = true
 	}
 	for _, x := range b.Shards {
 		_, live := w.live[x.Row.Execution]
 		if !live && !alive[x.Row.Execution] || w.shards[shardKey{x.Row.Execution, x.Row.Index}].State != x.From {
-			return refuse(job.KindFenced, "state_guard")
+			return refuse(job.KindFenced, "state_guard").WithField(x.Row.Execution.String())
 		}
 	}
 	for _, x := range b.Poison {
