@@ -147,6 +147,9 @@ func (a *App) settle(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	restored, longest, err := st.Restored(ctx)
+	if ctx.Err() != nil {
+		return false, nil // asked to stop before it began
+	}
 	if err != nil || !restored {
 		return err == nil, err
 	}
@@ -156,7 +159,10 @@ func (a *App) settle(ctx context.Context) (bool, error) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true, st.Settled(ctx)
+		if err := st.Settled(ctx); err != nil && ctx.Err() == nil {
+			return false, err
+		}
+		return ctx.Err() == nil, nil
 	case <-ctx.Done():
 		return false, nil
 	}
