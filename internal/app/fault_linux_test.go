@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -233,7 +232,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 	remount(syscall.MS_RDONLY)
 	refused, stdin, line := process(t, dir)
-	if !strings.HasPrefix(line, "refused ") || !bytes.Contains([]byte(line), []byte("read-only file system")) {
+	if !strings.HasPrefix(line, "refused ") || !strings.Contains(line, "read-only file system") {
 		t.Errorf("on a read-only disk: %q", line)
 	}
 	_ = stdin.Close()

@@ -14,7 +14,7 @@ import (
 const maxToken = 4 << 10
 
 // checkGuards refuses token and TLS settings that contradict themselves.
-func (c *Config) checkGuards() error {
+func (c Config) checkGuards() error {
 	switch {
 	case c.WorkerTokenFile != "" && c.TokenFile == "":
 		return job.Errorf(job.KindInvalid, "token_required", "workers have a token, and people are asked for none").WithField("workerTokenFile").
@@ -30,7 +30,7 @@ func (c *Config) checkGuards() error {
 }
 
 // readTokens reads both token files. They must differ: else one is enough.
-func (c *Config) readTokens() (people, workers string, err error) {
+func (c Config) readTokens() (people, workers string, err error) {
 	if people, err = readToken(c.TokenFile, "tokenFile"); err != nil {
 		return "", "", err
 	}
@@ -45,7 +45,7 @@ func (c *Config) readTokens() (people, workers string, err error) {
 }
 
 // tlsConfig is nil when the server speaks plain HTTP.
-func (c *Config) tlsConfig() (*tls.Config, error) {
+func (c Config) tlsConfig() (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil
 	}

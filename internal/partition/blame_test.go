@@ -43,8 +43,8 @@ func (c *faulty) Step(now engine.Now, events []engine.Event) engine.Result {
 	if bad && c.writes {
 		c.done = true
 		if res.Batch.Empty() {
-			c.scripted.seq++
-			res.Batch.Seq = c.scripted.seq
+			c.seq++
+			res.Batch.Seq = c.seq
 		}
 		res.Batch.Sessions = append(res.Batch.Sessions, job.Session{ID: sessionGuarded})
 	}

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -36,7 +37,7 @@ func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Exe
 		}
 		looked += len(rows)
 		for i := range rows {
-			if f.Selects(&rows[i]) && found.add(rows[i], sizeOf(&rows[i])) != nil {
+			if f.Selects(&rows[i]) && errors.Is(found.add(rows[i], sizeOf(&rows[i])), errEnough) {
 				return found.rows, found.next(listExecutions, func(e job.Execution) any { return e.ID }), nil
 			}
 		}
