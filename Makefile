@@ -37,7 +37,10 @@ lint: $(LINT) ## golangci-lint by .golangci.yml, every exception with a reason
 	$(LINT) run --allow-parallel-runners ./...
 
 race: ## all tests with the race detector
-	@if command -v $(CC) >/dev/null; then race=-race; else \
+	@if ! command -v $(CC) >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		apt-get update -q && apt-get install -qy gcc libc6-dev || true; \
+	fi; \
+	if command -v $(CC) >/dev/null; then race=-race; else \
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	echo "$(GO) test $$race -timeout 15m ./..."; $(GO) test $$race -timeout 15m ./...
 
