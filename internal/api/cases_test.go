@@ -70,7 +70,9 @@ func TestC79Lists(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < ?1)
-		INSERT INTO history_executions SELECT unhex(printf('%012x', ?2 + i) || '80008000000000000000'), 0, 'default', 'old', unhex('00000000000000000000000000000001'),
+		INSERT INTO history_executions (id, partition, namespace, job, job_uid, revision, pool, handler, trigger, planned_at, request_key, params,
+			shard_total, state, reason, cancel, round, created_at, started_at, ended_at)
+		SELECT unhex(printf('%012x', ?2 + i) || '80008000000000000000'), 0, 'default', 'old', unhex('00000000000000000000000000000001'),
 		1, 'web', 'index', 'schedule', ?2 + i, '', NULL, 1, iif(i % 1000, 'succeeded', 'failed'), '', '', 1, ?2 + i, ?2 + i, ?2 + i FROM n`, rows, time.Now().UnixMilli()-rows)
 	if err != nil {
 		t.Fatal(err)

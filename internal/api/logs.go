@@ -130,11 +130,30 @@ func (s *server) announceLogs(ctx context.Context, items []takt.ReportItem) {
 	if len(chunks) == 0 {
 		return
 	}
-	if _, err := s.control.AppendLogs(ctx, chunks); err != nil {
-		s.logger.LogAttrs(ctx, slog.LevelWarn, "logs that are still to come could not be noted; a reader may stop before them",
-			slog.Int("attempts", len(chunks)), slog.Any("cause", err))
+	// Logs are slow just then, and the last to write: the end of an attempt must not wait for them.
+	noted := make(chan struct{})
+	go func() {
+		defer close(noted)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), announceTimeout)
+		defer cancel()
+		if _, err := s.control.AppendLogs(ctx, chunks); err != nil {
+			s.logger.LogAttrs(ctx, slog.LevelWarn, "logs that are still to come could not be noted; a reader may stop before them",
+				slog.Int("attempts", len(chunks)), slog.Any("cause", err))
+		}
+	}()
+	patience := time.NewTimer(announceWait)
+	defer patience.Stop()
+	select {
+	case <-noted:
+	case <-patience.C:
+	case <-ctx.Done():
 	}
 }
+
+const (
+	announceWait    = 200 * time.Millisecond // of a report for the note that its logs are still to come
+	announceTimeout = 2 * time.Second        // of the note itself
+)
 
 func (s *server) listLogs(ctx context.Context, in *listLogsInput) (*answer[takt.LogList], error) {
 	id, err := in.id()

@@ -29,7 +29,7 @@ type logCall struct {
 	chunks []store.LogChunk
 	size   int       // bytes of lines
 	turn   chan bool // gets true when the caller is to write, false when it is answered
-	leads  bool
+	leads  bool      // guarded by the desk's lock
 	out    []store.LogAppended
 	err    error
 }
@@ -46,20 +46,20 @@ func (d *logDesk) append(ctx context.Context, chunks []store.LogChunk, write log
 	}
 	d.mu.Lock()
 	d.waiting = append(d.waiting, call)
-	call.leads = !d.busy
-	d.busy = true
+	lead := !d.busy
+	call.leads, d.busy = lead, true
 	d.mu.Unlock()
-	if !call.leads {
+	if !lead {
 		select {
-		case <-call.turn:
+		case lead = <-call.turn:
 		case <-ctx.Done():
 			if d.leave(call) {
 				return nil, job.Errorf(job.KindUnavailable, "gave_up", "the caller stopped waiting").WithCause(context.Cause(ctx))
 			}
-			<-call.turn
+			lead = <-call.turn
 		}
 	}
-	if call.leads {
+	if lead {
 		d.lead(ctx, call, write)
 	}
 	return call.out, call.err

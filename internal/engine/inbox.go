@@ -179,6 +179,8 @@ func (e *Engine) entryWithRow(entry Entry, row Row) {
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is not here"})
 	case x == nil && !e.usable(&row):
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: string(entry.Kind) + " of an execution that is left out"})
+	case entry.Kind == EntryRerun && goesWithJob(row.Definition):
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "rerun of an execution whose job was deleted with it"})
 	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():
 		e.rerun(row, entry)
 	case entry.Kind == EntryCancel:

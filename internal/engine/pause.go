@@ -142,17 +142,16 @@ func (e *Engine) settlePauses(entry Entry, cursors map[string]job.Cursor) bool {
 	return done
 }
 
-// scheduleOf finds a schedule of a definition; nil when it has none of that name.
+// scheduleOf finds a schedule of a definition; nil when it has none of that name, or one that does not parse
+// any more.
 func scheduleOf(def *job.Definition, id string) schedule.Schedule {
 	for _, s := range def.Spec.Schedules {
 		if s.ID != id {
 			continue
 		}
-		parsed, err := schedule.Parse(s.Spec, def.CreatedAt.Time())
-		if err != nil {
-			panic("engine: job " + def.Namespace + "/" + def.Name + ": " + err.Error())
+		if parsed, err := schedule.Parse(s.Spec, def.CreatedAt.Time()); err == nil {
+			return parsed
 		}
-		return parsed
 	}
 	return nil
 }
