@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -34,7 +35,7 @@ func (s *server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamRespon
 		hc.SetHeader("Content-Type", "application/vnd.sqlite3")
 		hc.SetHeader("Content-Length", strconv.FormatInt(size, 10))
 		hc.SetStatus(http.StatusOK)
-		_, err := io.Copy(hc.BodyWriter(), file)
+		err := copyRenewing(hc.BodyWriter(), file)
 		if e := file.Close(); err == nil {
 			err = e
 		}
@@ -42,4 +43,31 @@ func (s *server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamRespon
 			s.logger.Warn("a backup was not read to its end; its reader sees that by the length", "request", requestID(ctx), "err", err)
 		}
 	}}, nil
+}
+
+// copyRenewing gives each piece, not the whole, the time of an answer: a database may be large and its reader slow.
+func copyRenewing(to io.Writer, from io.Reader) error {
+	w, ok := to.(http.ResponseWriter)
+	if !ok {
+		_, err := io.Copy(to, from)
+		return err
+	}
+	conn, piece := http.NewResponseController(w), make([]byte, 32<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // see bound
+			if _, err := w.Write(piece[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF { //nolint:errorlint // a reader returns it bare
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // of what net/http still holds
+	return nil
 }
