@@ -8,14 +8,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store/sqlite"
 )
 
-// copies is the pattern of what a server writes for a download, in its data directory.
-const copies = "backup-*.tmp"
+// What a server writes for a download is called so, in its data directory.
+const copyBegin, copyEnd = "backup-", ".tmp"
+
+// partName is what a restore writes before it gives it its name; SQLite may keep more files beside it.
+const partName = databaseName + ".part"
+
+var partNames = []string{partName, partName + "-journal", partName + "-wal", partName + "-shm"}
 
 // Database is the path of the database in a data directory.
 func Database(dir string) string { return filepath.Join(dir, databaseName) }
@@ -39,15 +47,18 @@ func Restore(ctx context.Context, file, dir string) (err error) {
 		return job.Errorf(job.KindInvalid, "bad_data_dir", "the data directory cannot be read").WithField("data").WithCause(err)
 	}
 	for _, e := range entries {
-		if e.Name() != lockName {
+		if e.Name() != lockName && !slices.Contains(partNames, e.Name()) {
 			return job.Errorf(job.KindConflict, "data_dir_not_empty", "the data directory %s holds %s already", dir, e.Name()).WithField("data").
 				WithHint("name a new directory, or move its content away")
 		}
 	}
-	part := Database(dir) + ".part"
+	if err := clearParts(dir); err != nil { // of a restore that was killed: the lock is ours
+		return job.Errorf(job.KindInvalid, "bad_data_dir", "the data directory cannot be written").WithField("data").WithCause(err)
+	}
+	part := filepath.Join(dir, partName)
 	defer func() {
 		if err != nil {
-			_ = os.Remove(part) // nothing half-done stays
+			_ = clearParts(dir) // nothing half-done stays; else the next restore clears it
 		}
 	}()
 	if err := sqlite.Copy(ctx, file, part); err != nil {
@@ -60,6 +71,15 @@ func Restore(ctx context.Context, file, dir string) (err error) {
 		return fmt.Errorf("restore: %w", err)
 	}
 	return syncDir(dir)
+}
+
+func clearParts(dir string) (err error) {
+	for _, name := range partNames {
+		if e := os.Remove(filepath.Join(dir, name)); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // check refuses a backup that no server of this binary could use.
@@ -110,7 +130,7 @@ func (a *App) backup(ctx context.Context) (io.ReadCloser, int64, error) {
 	if !a.copying.TryLock() {
 		return nil, 0, job.Errorf(job.KindConflict, "backup_running", "another backup is being made").WithHint("try again when it has ended")
 	}
-	path := filepath.Join(a.cfg.DataDir, fmt.Sprintf("backup-%d.tmp", a.cfg.Wall().UnixNano()))
+	path := filepath.Join(a.cfg.DataDir, fmt.Sprintf("%s%d%s", copyBegin, a.cfg.Wall().UnixNano(), copyEnd))
 	if err := st.Backup(ctx, path); err != nil {
 		a.copying.Unlock()
 		return nil, 0, err
@@ -130,9 +150,13 @@ func (a *App) backup(ctx context.Context) (io.ReadCloser, int64, error) {
 
 // clearCopies removes what a server that was killed left of downloads.
 func clearCopies(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, copies)) // the pattern is well formed
-	for _, path := range left {
-		_ = os.Remove(path) // the next start tries again
+	entries, _ := os.ReadDir(dir) // as far as it can be read
+	for _, e := range entries {
+		number, isCopy := strings.CutPrefix(e.Name(), copyBegin)
+		number, ending, ends := strings.Cut(number, copyEnd)
+		if _, err := strconv.ParseInt(number, 10, 64); isCopy && ends && err == nil && (ending == "" || ending == "-journal") {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // the next start tries again
+		}
 	}
 }
 

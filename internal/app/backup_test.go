@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -185,4 +186,49 @@ func TestRestoreRefuses(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
 		t.Error("a refused restore made a directory")
 	}
+}
+
+// What a kill left is cleared by the next start or restore, whatever the directory is called.
+func TestLeftovers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "da[ta")
+	put := func(dir string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, name), []byte("half"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	gone := func(dir string, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is there: %v", name, err)
+			}
+		}
+	}
+	put(dir, "backup-1.tmp", "backup-2.tmp-journal", "backup-of-mine", "backup-4", "my-backup-3.tmp")
+	first := startOn(t, dir)
+	gone(dir, "backup-1.tmp", "backup-2.tmp-journal")
+	for _, name := range []string{"backup-of-mine", "backup-4", "my-backup-3.tmp"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	first.stop()
+
+	again := filepath.Join(t.TempDir(), "restored")
+	parts := []string{"takt.db.part", "takt.db.part-journal", "takt.db.part-wal", "takt.db.part-shm"}
+	put(again, append(parts, "mine")...)
+	err := app.Restore(t.Context(), app.Database(dir), again)
+	if e, ok := errors.AsType[*job.Error](err); !ok || e.Code != "data_dir_not_empty" || !strings.Contains(e.Message, "mine") {
+		t.Errorf("beside a file of another: %v", err)
+	}
+	if err := os.Remove(filepath.Join(again, "mine")); err != nil {
+		t.Fatal(err)
+	}
+	if err := app.Restore(t.Context(), app.Database(dir), again); err != nil {
+		t.Error(err)
+	}
+	gone(again, parts...)
 }
