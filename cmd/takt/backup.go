@@ -55,19 +55,19 @@ func backUp(ctx context.Context, g *global, data, file string) (size int64, err 
 		return 0, &failure{code: exitConflict, what: "no backup was written", why: file + " is there already", todo: "name another file, or move that one away"}
 	}
 	part := file + ".part"
-	defer func() {
-		if err != nil && !errors.Is(err, fs.ErrExist) {
-			_ = os.Remove(part) // half a backup is none
-		}
-	}()
 	if data != "" {
 		err = sqlite.Copy(ctx, app.Database(data), part)
 	} else {
 		err = fetchBackup(ctx, g, part)
 	}
 	if err != nil {
-		return 0, err
+		return 0, err // whoever made the partial file has removed it; one that was there already is another's
 	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(part) // half a backup is none
+		}
+	}()
 	if err := sqlite.Verify(ctx, part); err != nil {
 		return 0, err
 	}
@@ -84,10 +84,17 @@ func fetchBackup(ctx context.Context, g *global, to string) (err error) {
 		return err
 	}
 	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return &failure{code: exitConflict, what: "no backup was written", why: to + " is there already", todo: "another backup may be writing it; if none is, remove it"}
+	}
 	if err != nil {
 		return usage(err.Error())
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			_ = os.Remove(to)
+		}
+	}()
 	if _, err := c.Backup(ctx, f); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type savedContext struct {
 // withoutContext are the commands that serve, or work for a server, or need none: where they work is said by
 // their flags and the environment alone.
 var withoutContext = []string{"server", "dev", "agent", agentGuard, "demo", "demo-worker", "version", "cron", "schema", "config",
-	"completion", "help", "exit-codes", "backup", "restore", "migrate"}
+	"completion", "help", "exit-codes", "restore", "migrate"}
 
 // prepare fills what the command line left open: from the environment, then from the context.
 func (g *global) prepare(cmd *cobra.Command) error {
@@ -46,6 +46,12 @@ func (g *global) prepare(cmd *cobra.Command) error {
 		top = top.Parent()
 	}
 	if slices.Contains(withoutContext, top.Name()) {
+		return nil
+	}
+	if data := cmd.Flags().Lookup("data"); data != nil && data.Value.String() != "" { // no server is asked
+		if cmd.Flags().Changed("context") {
+			return usage("--context names a server, and with --data none is asked: leave one of them out")
+		}
 		return nil
 	}
 	file, err := readContexts()
