@@ -28,7 +28,8 @@ type Sweeper interface {
 	// execution vanishes whole, whatever its shards need in steps; one that a request waits for stays.
 	SweepExecutions(ctx context.Context, namespace string, before job.Instant, limit int) (int, error)
 	// SweepDecisions looks at the limit oldest decisions of all namespaces and deletes them up to the last one that was
-	// made before the instant.
+	// made before the instant. When they end with one that is later than the newest, whose clock was ahead, it looks at
+	// the following ones too.
 	SweepDecisions(ctx context.Context, before job.Instant, limit int) (int, error)
 	// SweepJournal deletes the oldest journal rows of a partition likewise; the newest row always stays.
 	SweepJournal(ctx context.Context, partition int, before job.Instant, limit int) (int, error)

@@ -48,6 +48,7 @@ type Store struct {
 	lookers chan *link // of people
 	dbs     []*sql.DB
 	walk    int64 // rows that a list looks at for one page, see walkRows
+	old     oldest
 	skip    mutant
 	path    string
 	file    os.FileInfo // of the file that was opened

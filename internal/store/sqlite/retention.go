@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -26,11 +28,18 @@ var (
 	qSweptEnd = statement(`DELETE FROM swept_executions WHERE id = ?`)
 
 	// The order of ids and of commits is the truth; instants come from a clock that may have been wrong for a while.
-	qSweepDecisions = statement(`DELETE FROM decisions WHERE id > 0 AND id <=
-		(SELECT max(id) FROM (SELECT id, at FROM decisions WHERE id > 0 ORDER BY id LIMIT ?2) WHERE at < ?1)`)
-	qSweepJournal = statement(`DELETE FROM journal WHERE partition = ?1 AND seq <=
-		(SELECT max(seq) FROM (SELECT seq, at FROM journal WHERE partition = ?1 ORDER BY seq LIMIT ?3) WHERE at < ?2)
-		AND seq < (SELECT max(seq) FROM journal WHERE partition = ?1)`)
+	// Of rows in a row: how many, the last, the last that is old, and the last that is later than the newest of all.
+	qLookDecisions = statement(`SELECT count(*), ifnull(max(id), 0), ifnull(max(id) FILTER (WHERE at < ?2), 0),
+		ifnull(max(id) FILTER (WHERE at > (SELECT at FROM decisions WHERE id > 0 ORDER BY id DESC LIMIT 1)), 0)
+		FROM (SELECT id, at FROM decisions WHERE id > ?1 ORDER BY id LIMIT ?3)`)
+	qSweepDecisions = statement(`DELETE FROM decisions WHERE id IN
+		(SELECT id FROM decisions WHERE id > 0 AND id <= ?1 ORDER BY id LIMIT ?2)`)
+	qLookJournal = statement(`SELECT count(*), ifnull(max(seq), 0), ifnull(max(seq) FILTER (WHERE at < ?2), 0),
+		ifnull(max(seq) FILTER (WHERE at > (SELECT at FROM journal WHERE partition = ?4 ORDER BY seq DESC LIMIT 1)), 0)
+		FROM (SELECT seq, at FROM journal WHERE partition = ?4 AND seq > ?1 ORDER BY seq LIMIT ?3)`)
+	qSweepJournal = statement(`DELETE FROM journal WHERE partition = ?3 AND seq IN
+		(SELECT seq FROM journal WHERE partition = ?3 AND seq <= ?1
+		AND seq < (SELECT max(seq) FROM journal WHERE partition = ?3) ORDER BY seq LIMIT ?2)`)
 )
 
 // Namespaces implements store.Sweeper.
@@ -120,22 +129,85 @@ func sweptShards(w *link, id []byte, left *int64) error {
 
 // SweepDecisions implements store.Sweeper.
 func (s *Store) SweepDecisions(ctx context.Context, before job.Instant, limit int) (int, error) {
-	return s.sweepRows(ctx, "delete old decisions", qSweepDecisions, int64(before), int64(limit))
+	return s.sweepRows(ctx, row{look: qLookDecisions, sweep: qSweepDecisions, old: s.old.of(-1)}, before, limit)
 }
 
 // SweepJournal implements store.Sweeper.
 func (s *Store) SweepJournal(ctx context.Context, partition int, before job.Instant, limit int) (int, error) {
-	return s.sweepRows(ctx, "delete old journal rows", qSweepJournal, int64(partition), int64(before), int64(limit))
+	return s.sweepRows(ctx, row{look: qLookJournal, sweep: qSweepJournal, old: s.old.of(partition), more: []any{int64(partition)}}, before, limit)
 }
 
-func (s *Store) sweepRows(ctx context.Context, op string, q query, args ...any) (int, error) {
-	n := int64(0)
-	err := s.write(ctx, rankSweep, op, func(w *link) (err error) {
-		n, err = w.exec(q, args...)
-		return err
-	})
-	if err != nil {
-		return 0, err
+// oldest knows, of each partition's journal and (-1) of the decisions, the last number that was found old: what is old
+// stays so, and all below it is.
+type oldest struct {
+	mu  sync.Mutex
+	all map[int]*mark
+}
+
+// mark is the last number that was found older than an instant.
+type mark struct{ upTo, before atomic.Int64 }
+
+func (o *oldest) of(partition int) *mark {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.all == nil {
+		o.all = map[int]*mark{}
 	}
-	return int(n), nil
+	if o.all[partition] == nil {
+		o.all[partition] = new(mark)
+	}
+	return o.all[partition]
+}
+
+// row is how rows with rising numbers are swept.
+type row struct {
+	look, sweep query
+	old         *mark
+	more        []any // arguments
+}
+
+func (s *Store) sweepRows(ctx context.Context, r row, before job.Instant, limit int) (n int, err error) {
+	sweep := func() error {
+		if r.old.upTo.Load() == 0 {
+			return nil
+		}
+		deleted := int64(0)
+		err := s.write(ctx, rankSweep, "delete old rows", func(w *link) (err error) {
+			deleted, err = w.exec(r.sweep, append([]any{r.old.upTo.Load(), int64(limit - n)}, r.more...)...)
+			return err
+		})
+		if err == nil {
+			n += int(deleted)
+		}
+		return err
+	}
+	if int64(before) < r.old.before.Swap(int64(before)) {
+		r.old.upTo.Store(0) // a clock went back: what was old may not be
+	}
+	if err := sweep(); err != nil || n == limit {
+		return n, err
+	}
+	known := r.old.upTo.Load()
+	if err := s.lookForOld(ctx, r, before, limit); err != nil || r.old.upTo.Load() == known {
+		return n, err
+	}
+	return n, sweep()
+}
+
+// lookForOld looks at the first rows, and goes on as long as they end with one that is later than the newest: a clock
+// that was ahead made it, so what it says is no reason to stop.
+func (s *Store) lookForOld(ctx context.Context, r row, before job.Instant, limit int) error {
+	for after, more := int64(0), true; more && ctx.Err() == nil; {
+		var count, last, old, ahead int64
+		err := s.read(ctx, "look for old rows", func(l *link) error {
+			_, err := l.one(r.look, append([]any{after, int64(before), int64(limit)}, r.more...), &count, &last, &old, &ahead)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		r.old.upTo.Store(max(r.old.upTo.Load(), old))
+		after, more = last, count == int64(limit) && ahead == last
+	}
+	return context.Cause(ctx)
 }

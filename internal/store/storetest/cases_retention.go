@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -120,5 +121,27 @@ var retentionCases = []examCase{
 		left, _, err := s.Decisions(ctx, "ns", "", store.Page{Limit: 100})
 		wantVerdict(tb, "Decisions", err, "ok")
 		equal(tb, "decisions left", len(left), 1)
+	}},
+	{"Retention/a clock that was ahead for long", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		made := func(ats ...job.Instant) {
+			for _, at := range ats {
+				d.commit(engine.Batch{At: at, Decisions: []job.Decision{{Namespace: "ns", Name: "j", Kind: job.DecisionSkipped, At: at, Count: 1}}})
+			}
+		}
+		const ahead = noon + 100_000
+		made(noon, ahead, ahead+1, ahead+2, ahead+3, ahead+4, ahead+5, ahead+6, noon+1, noon+10, noon+11)
+		for name, sweep := range map[string]func(before job.Instant, limit int) (int, error){
+			"decisions": func(before job.Instant, limit int) (int, error) { return s.SweepDecisions(ctx, before, limit) },
+			"journal": func(before job.Instant, limit int) (int, error) {
+				return s.SweepJournal(ctx, d.f.Partition, before, limit)
+			},
+		} {
+			for i, want := range []int{3, 3, 3, 0} {
+				n, err := sweep(noon+2, 3)
+				wantVerdict(tb, name, err, "ok")
+				equal(tb, fmt.Sprintf("%s, step %d", name, i), n, want)
+			}
+		}
 	}},
 }
