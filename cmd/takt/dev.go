@@ -29,6 +29,8 @@ const (
 
 	// devAgentStop is how long the agent may take to give its work back before the server stops as well.
 	devAgentStop = 4 * time.Second
+	// devStop is when dev stops waiting for either of them.
+	devStop = 4800 * time.Millisecond
 
 	// devHandlers is what the agent of takt dev can do when no file says otherwise.
 	devHandlers = `
@@ -122,7 +124,8 @@ func (d *dev) serve(ctx context.Context, a *app.App, h *agent.Handlers, logger *
 	defer stopServer()
 	var wg sync.WaitGroup
 	var agentErr, serverErr error
-	wg.Go(func() { defer stopAgent(); serverErr = a.Run(serverCtx) })
+	failed := make(chan error, 1) // the server's end, should it be left behind the agent's
+	wg.Go(func() { defer stopAgent(); serverErr = a.Run(serverCtx); failed <- serverErr })
 	wg.Go(func() {
 		defer stopServer()
 		if h == nil {
@@ -134,8 +137,22 @@ func (d *dev) serve(ctx context.Context, a *app.App, h *agent.Handlers, logger *
 	<-agentCtx.Done()
 	late := time.AfterFunc(devAgentStop, stopServer)
 	defer late.Stop()
-	wg.Wait()
-	return errors.Join(serverErr, agentErr)
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	select {
+	case <-ended:
+		return errors.Join(serverErr, agentErr)
+	case <-time.After(devStop):
+		// The end of this process ends the commands (their guards see to it) and frees the directory; what was
+		// not given back is lost by its lease, as after any worker's death.
+		logger.Warn("not everything ended in time; leaving it: its shards run again when their leases are over")
+		select {
+		case err := <-failed:
+			return err
+		default:
+			return nil
+		}
+	}
 }
 
 func (d *dev) work(ctx context.Context, address string, h *agent.Handlers, logger *slog.Logger) error {
