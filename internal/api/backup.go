@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -61,7 +62,7 @@ func copyRenewing(to io.Writer, from io.Reader) error {
 				return err
 			}
 		}
-		if err == io.EOF { //nolint:errorlint // a reader returns it bare
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
