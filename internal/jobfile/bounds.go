@@ -61,6 +61,7 @@ func tooCostly(file string, tokens token.Tokens) *Error {
 type weigher struct {
 	anchors map[string]int
 	sum     int
+	late    *token.Token // a merge key that is not the first of its mapping
 }
 
 // unfolds tells how many values a tree stands for; more than maxNodes, or an alias to what is not there or not
@@ -84,7 +85,11 @@ func (w *weigher) unfolds(node ast.Node) bool {
 	case *ast.TagNode:
 		return w.unfolds(n.Value)
 	case ast.MapNode:
-		for it := n.MapRange(); it.Next(); {
+		it := n.MapRange()
+		for first := true; it.Next(); first = false {
+			if it.Key().Type() == ast.MergeKeyType && !first && w.late == nil {
+				w.late = it.Key().GetToken()
+			}
 			if !w.unfolds(it.Key()) || !w.unfolds(it.Value()) {
 				return false
 			}
@@ -101,11 +106,16 @@ func (w *weigher) unfolds(node ast.Node) bool {
 	return w.sum <= maxNodes
 }
 
-// tooLarge refuses a tree that unfolds to too much.
+// tooLarge refuses a tree that unfolds to too much, and one with a merge key behind other keys: the reader would
+// let it win over what is written out, which no author means.
 func tooLarge(file string, body ast.Node) *Error {
 	w := weigher{anchors: map[string]int{}}
 	if w.unfolds(body) {
-		return nil
+		if w.late == nil || w.late.Position == nil {
+			return nil
+		}
+		return &Error{File: file, Line: w.late.Position.Line, Column: w.late.Position.Column,
+			Message: "a merge key stands behind other keys of its mapping", Hint: "put << first: what is written out behind it wins"}
 	}
 	e := &Error{File: file, Message: fmt.Sprintf("the document unfolds to more than %d values, or an alias stands before the end of its anchor", maxNodes),
 		Hint: "write out what the aliases stand for"}
