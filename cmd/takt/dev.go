@@ -43,7 +43,7 @@ handlers:
         echo "hello from execution $TAKT_EXECUTION, shard $TAKT_SHARD_INDEX of $TAKT_SHARD_TOTAL"
         echo "my parameters: $(cat "$TAKT_PARAMS_FILE")"
 `
-	devJob = `{apiVersion: takt/v1, kind: Job, metadata: {name: hello}, spec: {pool: dev, handler: hello, schedule: {every: 1m}}}`
+	devJob = `{apiVersion: takt/v1, kind: Job, metadata: {name: hello}, spec: {pool: dev, handler: "%s", schedule: {every: 1m}}}`
 )
 
 // dev is a server and a local agent in one process.
@@ -182,6 +182,10 @@ func (d *dev) greet(w io.Writer, address string, h *agent.Handlers) error {
 		return printData(w, d.format, map[string]any{"address": address, "server": server, "openapi": server + "/api/v1/openapi.json",
 			"data": d.data, "pool": devPool, "handlers": names})
 	}
+	handler := "hello" // the job to try runs what is there
+	if len(names) > 0 && !slices.Contains(names, handler) {
+		handler = names[0]
+	}
 	at, ns := "", ""
 	if address != app.DefaultListen {
 		at = " --server " + server
@@ -210,6 +214,6 @@ Try next, in another terminal:
   takt get executions%[8]s%[9]s
 
 Ctrl-C ends it.
-`, d.data, host, port, server, devPool, able, devJob, at, ns)
+`, d.data, host, port, server, devPool, able, fmt.Sprintf(devJob, handler), at, ns)
 	return err
 }

@@ -93,8 +93,8 @@ func (t *trigger) await(cmd *cobra.Command, c *takt.Client, id string) error {
 	defer cancel()
 	e, err := awaitEnd(ctx, c, id, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) })
 	if ctx.Err() != nil && !e.Ended() {
-		return &failure{code: endedBy(ctx), what: "waiting for execution " + id + " ended, the execution goes on",
-			why: context.Cause(ctx).Error(), todo: "`takt cancel " + id + "` ends it, `takt get executions " + id + "` shows it"}
+		return &failure{code: endedBy(ctx), what: "stopped waiting for execution " + id + "; the execution goes on",
+			why: stoppedBy(ctx), todo: "`takt cancel " + id + "` ends it, `takt get executions " + id + "` shows it"}
 	}
 	if err != nil {
 		return explain(ctx, "cannot wait for execution "+id, err)

@@ -68,8 +68,8 @@ func (w *wait) run(cmd *cobra.Command, id string) error {
 	switch {
 	case err == nil || reached:
 	case ctx.Err() != nil:
-		return &failure{code: endedBy(ctx), what: "waiting for execution " + id + " ended, the execution goes on",
-			why: firstText(waitsFor(e), context.Cause(ctx).Error()), todo: "`takt describe execution " + id + "` says where it stands"}
+		return &failure{code: endedBy(ctx), what: "stopped waiting for execution " + id + "; the execution goes on",
+			why: firstText(waitsFor(e), stoppedBy(ctx)), todo: "`takt describe execution " + id + "` says where it stands"}
 	default:
 		return explain(ctx, "cannot wait for execution "+id, err)
 	}
@@ -139,4 +139,12 @@ func awaitExecution(ctx context.Context, c *takt.Client, id string, there func(*
 		case <-time.After(pause):
 		}
 	}
+}
+
+// stoppedBy says in words what ended a wait.
+func stoppedBy(ctx context.Context) string {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return "--timeout passed"
+	}
+	return context.Cause(ctx).Error()
 }
