@@ -165,13 +165,7 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() {
 		defer cancel()
 		defer close(nodeDone)
-		switch settled, err := a.settle(ctx); {
-		case ctx.Err() != nil: // told to stop before it began
-		case err != nil:
-			nodeErr = err
-		case settled:
-			nodeErr = a.node.Run(ctx)
-		}
+		nodeErr = a.node.Run(ctx)
 	})
 	wg.Go(func() { defer cancel(); serveErr = srv.Serve(a.entrance()) })
 	wg.Go(func() { a.sweep(ctx) })

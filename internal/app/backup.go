@@ -159,35 +159,3 @@ func clearCopies(dir string) {
 		}
 	}
 }
-
-// settle waits, on a database that was restored, until every lease that a worker may hold without the database
-// knowing has ended (R7). It is false when ctx ended first.
-func (a *App) settle(ctx context.Context) (bool, error) {
-	st, ok := a.store.(interface {
-		Restored(ctx context.Context) (bool, time.Duration, error)
-		Settled(ctx context.Context) error
-	})
-	if !ok {
-		return true, nil
-	}
-	restored, longest, err := st.Restored(ctx)
-	if ctx.Err() != nil {
-		return false, nil // asked to stop before it began
-	}
-	if err != nil || !restored {
-		return err == nil, err
-	}
-	wait := max(longest, a.cfg.Lease.TTL) + a.cfg.Lease.OwnerTTL
-	a.cfg.Logger.Warn("the database was restored from a backup: nothing is granted until leases that it does not know of have ended", "wait", wait)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		if err := st.Settled(ctx); err != nil && ctx.Err() == nil {
-			return false, err
-		}
-		return ctx.Err() == nil, nil
-	case <-ctx.Done():
-		return false, nil
-	}
-}

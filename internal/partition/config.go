@@ -14,6 +14,7 @@ import (
 type Store interface {
 	store.Partitions
 	store.Engine
+	store.Servers
 	EntryPending(ctx context.Context, entry int64) (bool, error)
 }
 
@@ -51,6 +52,7 @@ type Switches struct {
 	NoDeadline       bool // the owner does not look at its own deadline
 	EpochsIgnored    bool // calls that have met a higher epoch are answered
 	RenewWithoutStep bool // no watchdog: a runner that hangs keeps its lease
+	LineageIgnored   bool // a database that forgot its tail is used as if it had not
 }
 
 // Observation is one step as checkers see it.

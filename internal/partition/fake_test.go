@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ type memory struct {
 	due     []engine.Due
 	renewed int
 	reads   int // of the inbox
+
+	servers []store.Server
 
 	onCommit func(ctx context.Context, n int, b *engine.Batch) error // before the commit; n counts attempts. An error with KindUnknown and errLands is applied all the same
 	onRenew  func() error
@@ -77,6 +80,47 @@ func (m *memory) RenewPartition(_ context.Context, f store.Fence) (int64, error)
 	m.row.Beat++
 	m.renewed++
 	return m.row.Beat, nil
+}
+
+func (m *memory) SettlePartition(_ context.Context, f store.Fence, lineage string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.row.Owner != f.Owner || m.row.Epoch != f.Epoch {
+		return fenced("settle")
+	}
+	m.row.Lineage = lineage
+	return nil
+}
+
+func (m *memory) PutServer(_ context.Context, v store.Server) (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, s := range m.servers {
+		if s.Incarnation == v.Incarnation {
+			v.Beat = s.Beat + 1
+			m.servers[i] = v
+			return v.Beat, nil
+		}
+	}
+	v.Beat = 1
+	m.servers = append(m.servers, v)
+	slices.SortFunc(m.servers, func(a, b store.Server) int { return strings.Compare(a.Incarnation, b.Incarnation) })
+	return 1, nil
+}
+
+func (m *memory) Servers(context.Context) ([]store.Server, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.servers), nil
+}
+
+func (m *memory) RemoveServer(_ context.Context, incarnation string, beat int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.servers = slices.DeleteFunc(m.servers, func(s store.Server) bool {
+		return s.Incarnation == incarnation && (beat == 0 || s.Beat == beat)
+	})
+	return nil
 }
 
 func (m *memory) ReleasePartition(_ context.Context, f store.Fence) error {

@@ -86,11 +86,14 @@ func (n *Node) mono() time.Duration { return time.Since(n.start) }
 // the seats that own nothing what it saw.
 func (n *Node) watchRows(ctx context.Context) {
 	watches := make([]watch, len(n.seats))
-	failing := false
+	failing, lineage := false, ""
 	for {
 		asked := n.mono()
 		rows, err := n.cfg.Store.PartitionRows(ctx)
 		got := n.mono()
+		if err == nil {
+			lineage, err = n.watchLineage(ctx, lineage)
+		}
 		switch {
 		case err == nil:
 			for _, row := range rows {

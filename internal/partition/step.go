@@ -17,6 +17,11 @@ func (t *tenure) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("load partition: %w", err)
 	}
+	if held, err := t.hold(ctx, loaded); err != nil {
+		return err
+	} else if held { // as remaining times count from the load
+		return t.load(ctx)
+	}
 	loaded.LeftOut = slices.Clone(t.seat.leftOut)
 	loaded.Takeover = t.seat.n.mono() < t.seat.takeover
 	t.seq.Store(loaded.Seq)

@@ -40,8 +40,8 @@ type Timekeeper interface {
 
 // Lineage is a store whose database may forget its tail: by the failover to a standby, by a restore.
 type Lineage interface {
-	// Lineage names the history that the database is on now, for comparison only: it changes when a standby was promoted
-	// or another cluster answers (R7).
+	// Lineage names the history that the database is on now, for comparison only: it changes when a standby was promoted,
+	// a backup was restored or another cluster answers (R7). What owners have settled on is PartitionRow.Lineage.
 	Lineage(ctx context.Context) (string, error)
 }
 

@@ -28,6 +28,7 @@ type Store interface {
 	Reader
 	Logs
 	Sweeper
+	Servers
 	// Ping tells whether the database answers and can be written (for /readyz).
 	Ping(ctx context.Context) error
 	Close() error
@@ -46,6 +47,9 @@ type PartitionRow struct {
 	Fence
 	Beat      int64 // raised by each renewal, in a row of its own
 	LastToken job.Token
+	// Lineage is the history on which an owner has waited for whatever workers held without the database's
+	// knowing, see SettlePartition. A row is made with the lineage of the moment; "" in a store that has none.
+	Lineage string
 }
 
 // Partitions is used by the keeper.
@@ -62,6 +66,9 @@ type Partitions interface {
 	// RenewPartition raises the beat if owner and epoch match (KindFenced otherwise) and returns the
 	// new beat. It never waits for a commit.
 	RenewPartition(ctx context.Context, f Fence) (int64, error)
+
+	// SettlePartition writes lineage into the row if owner and epoch match (KindFenced otherwise).
+	SettlePartition(ctx context.Context, f Fence, lineage string) error
 
 	// ReleasePartition clears the owner if owner and epoch match; no error when they do not.
 	ReleasePartition(ctx context.Context, f Fence) error

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"time"
 
 	"github.com/taktsched/takt/internal/job"
 )
@@ -162,7 +161,7 @@ func Verify(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// MarkRestored notes in a copy that it is one, for the server that opens it: workers may hold leases that it does not
+// MarkRestored notes in a copy that it is one, by a lineage of its own: workers may hold leases that it does not
 // know of.
 func MarkRestored(ctx context.Context, path string) (err error) {
 	db, err := sqlOpen(path, url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)", "synchronous(FULL)"}})
@@ -170,32 +169,8 @@ func MarkRestored(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.ExecContext(ctx, `INSERT INTO meta (key, value) VALUES ('restored', 1) ON CONFLICT (key) DO UPDATE SET value = 1`); err != nil {
+	if _, err := db.ExecContext(ctx, `INSERT INTO meta (key, value) VALUES ('restored', 1) ON CONFLICT (key) DO UPDATE SET value = value + 1`); err != nil {
 		return classify("mark the restored database", err)
 	}
 	return nil
-}
-
-var (
-	qRestored = statement(`SELECT count(*), (SELECT ifnull(max(ttl), 0) FROM sessions) FROM meta WHERE key = 'restored'`)
-	qSettled  = statement(`DELETE FROM meta WHERE key = 'restored'`)
-)
-
-// Restored tells whether the database comes from a backup and no server has waited for leases that it does not know
-// of; and the longest lease that it does know of.
-func (s *Store) Restored(ctx context.Context) (restored bool, longest time.Duration, err error) {
-	var n, ttl int64
-	err = s.read(ctx, "read meta", func(r *link) error {
-		_, err := r.one(qRestored, nil, &n, &ttl)
-		return err
-	})
-	return n > 0, time.Duration(ttl) * time.Millisecond, err
-}
-
-// Settled notes that the wait is over.
-func (s *Store) Settled(ctx context.Context) error {
-	return s.write(ctx, rankOwnership, "settle a restored database", func(w *link) error {
-		_, err := w.exec(qSettled)
-		return err
-	})
 }

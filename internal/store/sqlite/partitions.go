@@ -8,15 +8,16 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-const partitionSelect = `SELECT p.id, p.owner, p.epoch, p.seq, p.last_token, b.beat
+const partitionSelect = `SELECT p.id, p.owner, p.epoch, p.seq, p.last_token, p.lineage, b.beat
 	FROM partitions p JOIN partition_beats b ON b.id = p.id`
 
 var (
 	qPartitionCount  = statement(`SELECT count(*) FROM partitions`)
-	qPartitionInsert = statement(`INSERT INTO partitions (id, owner, epoch, seq, last_token) VALUES (?, '', 0, 0, 0)`)
-	qBeatInsert      = statement(`INSERT INTO partition_beats (id, beat) VALUES (?, 0)`)
-	qPartitionRows   = statement(partitionSelect + ` ORDER BY p.id`)
-	qPartitionRow    = statement(partitionSelect + ` WHERE p.id = ?`)
+	qPartitionInsert = statement(`INSERT INTO partitions (id, owner, epoch, seq, last_token, lineage)
+		SELECT ?, '', 0, 0, 0, ifnull(max(value), 0) FROM meta WHERE key = 'restored'`)
+	qBeatInsert    = statement(`INSERT INTO partition_beats (id, beat) VALUES (?, 0)`)
+	qPartitionRows = statement(partitionSelect + ` ORDER BY p.id`)
+	qPartitionRow  = statement(partitionSelect + ` WHERE p.id = ?`)
 
 	qAcquire = statement(`UPDATE partitions SET owner = ?1, epoch = max(epoch + 1, last_token + 1, ?2)
 		WHERE id = ?3 AND owner = ?4 AND epoch = ?5 AND (SELECT beat FROM partition_beats WHERE id = ?3) = ?6`)
@@ -43,7 +44,7 @@ func makePartitions(w *link, n int) error {
 }
 
 func partitionDest(r *store.PartitionRow) []any {
-	return []any{&r.Partition, &r.Owner, &r.Epoch, &r.Seq, &r.LastToken, &r.Beat}
+	return []any{&r.Partition, &r.Owner, &r.Epoch, &r.Seq, &r.LastToken, &r.Lineage, &r.Beat}
 }
 
 // PartitionRows implements store.Partitions.

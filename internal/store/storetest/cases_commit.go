@@ -13,7 +13,8 @@ var partitionCases = []examCase{
 	{"Partitions/new", func(tb TB, s store.Store) {
 		rows, err := s.PartitionRows(ctx)
 		wantVerdict(tb, "PartitionRows", err, "ok")
-		equal(tb, "rows", rows, []store.PartitionRow{{Fence: store.Fence{Partition: 0}}, {Fence: store.Fence{Partition: 1}}})
+		l := lineageOf(tb, s)
+		equal(tb, "rows", rows, []store.PartitionRow{{Fence: store.Fence{Partition: 0}, Lineage: l}, {Fence: store.Fence{Partition: 1}, Lineage: l}})
 	}},
 	{"Partitions/epoch", func(tb TB, s store.Store) {
 		d := sit(tb, s)
@@ -24,7 +25,7 @@ var partitionCases = []examCase{
 		d.commit(engine.Batch{LastToken: 900})
 		row = acquire(tb, s, "you", 3)
 		equal(tb, "epoch above the last token", row.Epoch, 901)
-		equal(tb, "row", row, store.PartitionRow{Fence: store.Fence{Partition: 0, Owner: "you", Epoch: 901, Seq: 1}, LastToken: 900})
+		equal(tb, "row", row, store.PartitionRow{Fence: store.Fence{Partition: 0, Owner: "you", Epoch: 901, Seq: 1}, LastToken: 900, Lineage: lineageOf(tb, s)})
 		row = acquire(tb, s, "you", 3)
 		equal(tb, "epoch above the old one, acquired from oneself", row.Epoch, 902)
 		d.f = row.Fence

@@ -41,11 +41,9 @@ type sentBatch struct {
 // runHistory is one seed. The whole readable state is compared in the middle and at the end, parts of it all the time.
 func runHistory(tb TB, harness Harness, seed uint64, operations int) {
 	tb.Helper()
-	h := &history{
-		tb: tb, rng: rand.New(rand.NewPCG(seed, 17)), seed: seed, twin: newTwin(partitions), clock: 1_800_000_000_000,
-		real: harness.Open(tb, partitions),
-	}
+	h := &history{tb: tb, rng: rand.New(rand.NewPCG(seed, 17)), seed: seed, clock: 1_800_000_000_000, real: harness.Open(tb, partitions)}
 	defer closeStore(tb, h.real)
+	h.twin = newTwin(partitions, lineageOf(tb, h.real))
 	for h.step = 1; h.step <= operations; h.step++ {
 		h.operation()()
 		if h.step%max(operations/2, 1) == 0 {
@@ -61,8 +59,10 @@ func (h *history) operation() func() {
 		return h.acquire
 	case n < 13:
 		return h.renew
-	case n < 15:
+	case n < 14:
 		return h.release
+	case n < 15:
+		return h.settle
 	case n < 24:
 		return h.putJob
 	case n < 32:
@@ -189,6 +189,11 @@ func (h *history) renew() {
 func (h *history) release() {
 	f := h.anyFence()
 	_, _ = both(h, "ReleasePartition", func(s store.Store) (none, error) { return none{}, s.ReleasePartition(ctx, f) })
+}
+
+func (h *history) settle() {
+	f, lineage := h.anyFence(), fmt.Sprint("lineage ", h.rng.IntN(3))
+	_, _ = both(h, "SettlePartition", func(s store.Store) (none, error) { return none{}, s.SettlePartition(ctx, f, lineage) })
 }
 
 // ownedPartition draws a partition; one without an owner gets one.

@@ -32,9 +32,12 @@ type twin struct {
 
 	store.Logs    // nil: random histories have no logs; their case has a model of its own
 	store.Sweeper // nil: nor is anything in them old
+	servers       // nil: nor servers
 }
 
 type (
+	servers = store.Servers // Servers is the name of a method, too
+
 	jobName struct{ namespace, name string }
 	twinJob struct {
 		partition int
@@ -69,14 +72,14 @@ type (
 
 var _ store.Store = (*twin)(nil)
 
-func newTwin(partitions int) *twin {
+func newTwin(partitions int, lineage string) *twin {
 	w := &twin{
 		jobs: map[jobName]twinJob{}, keys: map[store.RequestKey]twinKey{}, cursors: map[cursorKey]twinCursor{},
 		sessions: map[job.SessionID]job.Session{}, live: map[job.ExecutionID]job.Execution{},
 		history: map[job.ExecutionID]job.Execution{}, shards: map[shardKey]job.Shard{},
 	}
 	for p := range partitions {
-		w.parts = append(w.parts, store.PartitionRow{Fence: store.Fence{Partition: p}})
+		w.parts = append(w.parts, store.PartitionRow{Fence: store.Fence{Partition: p}, Lineage: lineage})
 	}
 	return w
 }
@@ -122,6 +125,15 @@ func (w *twin) RenewPartition(_ context.Context, f store.Fence) (int64, error) {
 	}
 	p.Beat++
 	return p.Beat, nil
+}
+
+func (w *twin) SettlePartition(_ context.Context, f store.Fence, lineage string) error {
+	p := w.owned(f)
+	if p == nil {
+		return refuse(job.KindFenced, "fence")
+	}
+	p.Lineage = lineage
+	return nil
 }
 
 func (w *twin) ReleasePartition(_ context.Context, f store.Fence) error {

@@ -1,0 +1,80 @@
+package partition
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// lineage reads on which history the database is; "" when the store has none.
+func (n *Node) lineage(ctx context.Context) (string, error) {
+	l, is := n.cfg.Store.(store.Lineage)
+	if !is || n.cfg.Switches.LineageIgnored {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease.OwnerTTL/2)
+	defer cancel()
+	name, err := l.Lineage(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the database's lineage: %w", err)
+	}
+	return name, nil
+}
+
+// watchLineage drops every engine when the history that the database is on changes under them (R7): their next
+// ones find that it is not the one that their rows settled on.
+func (n *Node) watchLineage(ctx context.Context, last string) (string, error) {
+	now, err := n.lineage(ctx)
+	if err != nil || now == last {
+		return last, err
+	}
+	for _, s := range n.seats {
+		if t := s.current.Load(); t != nil && last != "" {
+			t.lose(job.Errorf(job.KindFenced, "lineage_changed", "the database went over from lineage %s to %s", last, now))
+		}
+	}
+	return now, nil
+}
+
+// hold waits, when the database is on another history than the one that the partition's row has settled on, until
+// every lease has ended that a worker may hold without this history's knowing: the longest TTL + P (R7). What was settled
+// is kept in the row, so that it does not matter which servers saw the change, or whether any was up; the row
+// is written after the wait, so that a successor of who dies in it waits again in full. Meanwhile nobody is answered.
+func (t *tenure) hold(ctx context.Context, loaded engine.Loaded) (bool, error) {
+	lineage, err := t.seat.n.lineage(ctx) // after the acquiring: a change before that is seen
+	if err != nil || lineage == "" || lineage == t.row.Lineage {
+		return false, err
+	}
+	longest := t.cfg.Lease.TTL
+	for _, s := range loaded.Sessions {
+		longest = max(longest, s.TTL)
+	}
+	end := t.seat.n.mono() + longest + t.cfg.Lease.OwnerTTL
+	t.log.Warn("the database failed over or was restored: nothing is granted or judged until leases that it does not know of have ended",
+		"wait", longest+t.cfg.Lease.OwnerTTL, "lineage", lineage, "settled", t.row.Lineage)
+	for now := t.seat.n.mono(); now < end; now = t.seat.n.mono() {
+		t.stepped.Store(int64(now)) // waiting is this runner's work
+		timer := time.NewTimer(min(end-now, t.cfg.Lease.OwnerTTL/4))
+		select {
+		case <-timer.C:
+		case err := <-t.lost:
+			timer.Stop()
+			return false, err
+		case <-ctx.Done():
+			timer.Stop()
+			return false, ctx.Err()
+		}
+	}
+	if !t.trust.holds() {
+		return false, job.Errorf(job.KindFenced, "own_deadline", "the partition lease was not renewed in time")
+	}
+	if err := t.cfg.Store.SettlePartition(ctx, t.fence(), lineage); err != nil {
+		return false, fmt.Errorf("settle on the database's lineage: %w", err)
+	}
+	t.row.Lineage = lineage
+	return true, nil
+}
