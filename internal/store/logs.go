@@ -107,7 +107,8 @@ type LogHead struct {
 	DroppedBytes int64
 }
 
-// SweepLogs deletes logs that nothing was added to since Before.
+// SweepLogs deletes logs that nothing was added to since Before, but of no execution that has not ended: an attempt
+// may be silent for long.
 type SweepLogs struct {
 	Namespace string // "": all
 	Before    job.Instant
@@ -117,8 +118,10 @@ type SweepLogs struct {
 // Logs keeps what attempts write. It is outside of the engine and changes no state.
 type Logs interface {
 	// AppendLogs takes chunks in, each by itself, and answers each. Lines with numbers that are there already are
-	// passed over, so that the same chunk may come again. A chunk without lines makes the log known. Where the limit is
-	// reached a dropped line is written, and one more with the rest at the end of the log.
+	// passed over, so that the same chunk may come again. A chunk without lines makes the log known. Of what is beyond
+	// the limit the newest lines (LogTail) are held back. A dropped line is written where lines begin to be missing; at
+	// the end of the log one more with the rest, and then what was held back. The first chunk of a later token of the
+	// shard shows it, too: the worker of the former one may never say that its log has ended.
 	//
 	// Lines of one attempt keep their order. Whatever a reader has seen of an execution, new lines come behind it.
 	AppendLogs(ctx context.Context, a AppendLogs) ([]LogAppended, error)

@@ -28,22 +28,25 @@ var (
 	qLogChunks      = logChunks("log_chunks_execution", ``)
 	qLogChunksShard = logChunks("log_chunks_shard", ` AND shard = ?5`)
 
-	qLogOldest            = statement(`SELECT execution, shard, token FROM logs WHERE last_at < ? ORDER BY last_at LIMIT 1`)
-	qLogOldestOfNamespace = statement(`SELECT execution, shard, token FROM logs WHERE last_at < ? AND namespace = ? ORDER BY last_at LIMIT 1`)
+	qLogOldest            = statement(`SELECT execution, shard, token FROM logs WHERE last_at < ?` + logOver + `ORDER BY last_at LIMIT 1`)
+	qLogOldestOfNamespace = statement(`SELECT execution, shard, token FROM logs WHERE last_at < ? AND namespace = ?` + logOver + `ORDER BY last_at LIMIT 1`)
 	qLogChunkDelete       = statement(`DELETE FROM log_chunks WHERE id IN
 		(SELECT id FROM log_chunks WHERE execution = ? AND shard = ? AND token = ? ORDER BY id LIMIT ?)`)
 	qLogDelete = statement(`DELETE FROM logs WHERE execution = ? AND shard = ? AND token = ?`)
 )
 
+// logOver: an attempt that has been silent for long still writes its log; what ended is in history.
+const logOver = ` AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = logs.execution) `
+
 func logChunks(index, more string) query {
 	return statement(`SELECT id, shard, token, attempt, first, size, body FROM log_chunks INDEXED BY ` + index + `
-		WHERE execution = ?1 AND id >= ?2 AND (?3 = 0 OR attempt = ?3) AND at >= ?4` + more + ` ORDER BY id`)
+		WHERE execution = ?1 AND id >= ?2 AND (?3 = 0 OR attempt = ?3) AND at >= max(?4, 0)` + more + ` ORDER BY id`)
 }
 
 // logHead is a row of logs.
 type logHead struct {
 	store.LogHead
-	full                     bool
+	full                     int64 // logRoom, logSaid or logFull
 	unsaidLines, unsaidBytes int64
 }
 
@@ -93,15 +96,23 @@ func appendLog(w *link, a *store.AppendLogs, c *store.LogChunk) (store.LogAppend
 		if _, err := w.exec(qLogInsert, c.Execution[:], int64(c.Shard), int64(c.Token), namespace, int64(h.Attempt), int64(a.At)); err != nil {
 			return store.LogAppended{}, err
 		}
+		if err := showTails(w, a, c); err != nil {
+			return store.LogAppended{}, err
+		}
 	}
 	if err := h.take(w, a, c); err != nil {
 		return store.LogAppended{}, err
 	}
-	if _, err := w.exec(qLogUpdate, h.Next, flag(h.Closed), h.Bytes, h.DroppedLines, h.DroppedBytes, flag(h.full), h.unsaidLines, h.unsaidBytes,
-		int64(a.At), c.Execution[:], int64(c.Shard), int64(c.Token)); err != nil {
+	if err := h.store(w, c, a.At); err != nil {
 		return store.LogAppended{}, err
 	}
 	return fate(store.LogTaken)
+}
+
+func (h *logHead) store(w *link, c *store.LogChunk, at job.Instant) error {
+	_, err := w.exec(qLogUpdate, h.Next, flag(h.Closed), h.Bytes, h.DroppedLines, h.DroppedBytes, h.full, h.unsaidLines, h.unsaidBytes,
+		int64(at), c.Execution[:], int64(c.Shard), int64(c.Token))
+	return err
 }
 
 func readLogHead(w *link, c *store.LogChunk) (h logHead, known bool, err error) {
@@ -141,42 +152,43 @@ func granted(w *link, c *store.LogChunk) (*job.Attempt, string, error) {
 	return nil, "", nil
 }
 
-// take writes the lines of c that are new, as far as the limit allows.
+// take writes the lines of c that are new: as far as the limit allows for readers, the rest to the tail.
 func (h *logHead) take(w *link, a *store.AppendLogs, c *store.LogChunk) error {
-	first, wasFull := h.Next, h.full
+	first := h.Next
 	fresh := c.Lines[h.Next-c.Offset:]
-	kept := make([]store.LogLine, 0, len(fresh)+1)
+	kept := 0
 	for i := range fresh {
 		l := &fresh[i]
 		h.DroppedLines += l.DroppedLines
 		h.DroppedBytes += l.DroppedBytes
-		cost := int64(len(l.Bytes)) + store.LogLineCost
-		if h.full = h.full || h.Bytes+cost > a.Limit; !h.full {
-			h.Bytes += cost
-			kept = append(kept, *l)
+		if h.full != logRoom {
 			continue
 		}
-		h.unsaidLines += l.DroppedLines
-		h.unsaidBytes += l.DroppedBytes
-		if l.Stream != store.LogDropped {
-			h.DroppedLines, h.unsaidLines = h.DroppedLines+1, h.unsaidLines+1
-			h.DroppedBytes, h.unsaidBytes = h.DroppedBytes+int64(len(l.Bytes)), h.unsaidBytes+int64(len(l.Bytes))
+		if cost := int64(len(l.Bytes)) + store.LogLineCost; h.Bytes+cost <= a.Limit {
+			h.Bytes += cost
+			kept++
+		} else {
+			h.full = logFull
 		}
 	}
 	h.Next += int64(len(fresh))
 	h.Closed = h.Closed || c.Final
-	if h.full && !wasFull || h.Closed && h.unsaidLines > 0 {
-		kept = append(kept, store.LogLine{At: a.At, Stream: store.LogDropped, DroppedLines: h.unsaidLines, DroppedBytes: h.unsaidBytes})
-		h.unsaidLines, h.unsaidBytes = 0, 0
+	if err := h.write(w, c, first, int64(a.At), fresh[:kept]); err != nil || h.full == logRoom {
+		return err
 	}
-	if len(kept) == 0 {
+	return h.beyond(w, a, c, fresh[kept:])
+}
+
+// write adds a chunk that begins with the line of that number.
+func (h *logHead) write(w *link, c *store.LogChunk, first, at int64, lines []store.LogLine) error {
+	if len(lines) == 0 {
 		return nil
 	}
-	body, size, err := store.PackLines(kept)
+	body, size, err := store.PackLines(lines)
 	if err != nil {
 		return err
 	}
-	_, err = w.exec(qLogChunkInsert, c.Execution[:], int64(c.Shard), int64(c.Token), int64(h.Attempt), first, int64(a.At), int64(size), body)
+	_, err = w.exec(qLogChunkInsert, c.Execution[:], int64(c.Shard), int64(c.Token), int64(h.Attempt), first, at, int64(size), body)
 	return err
 }
 

@@ -153,6 +153,55 @@ var logCases = []examCase{
 		h := d.heads(e)[0]
 		equal(tb, "count", [2]int64{h.DroppedLines, h.DroppedBytes}, [2]int64{4, 10})
 	}},
+	{"Logs/the last lines beyond the limit come at the end", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		e := d.logged(1)
+		all := store.LogFilter{Execution: e.ID, Shard: -1}
+		limit := int64(16 * 3 * (2 + store.LogLineCost)) // 48 lines of 2 bytes, and 3 as the tail
+		line := func(from, to int) (lines []string) {
+			for i := from; i < to; i++ {
+				lines = append(lines, fmt.Sprintf("%02d", i))
+			}
+			return lines
+		}
+		d.appended(chunkOf(e, 0, 0, line(0, 48)...), noon, limit)
+		kept := d.logText(all)
+		d.appended(chunkOf(e, 0, 48, line(48, 51)...), noon, limit)
+		equal(tb, "nothing is missing yet", d.logText(all), kept)
+		equal(tb, "but not shown", d.heads(e)[0].DroppedLines, int64(3))
+		d.appended(chunkOf(e, 0, 51, line(51, 53)...), noon, limit)
+		equal(tb, "marked where it begins", d.logText(all), kept+"; 0/50 -2/4")
+		d.appended(chunkOf(e, 0, 53, line(53, 90)...), noon, limit)
+		equal(tb, "not marked each time", d.logText(all), kept+"; 0/50 -2/4")
+		last := chunkOf(e, 0, 90, line(90, 91)...)
+		last.Final = true
+		equal(tb, "final", d.appended(last, noon, limit), "taken 91")
+		equal(tb, "how it ended", d.logText(all), kept+"; 0/50 -2/4; 0/88 -38/76; 0/88 88; 0/89 89; 0/90 90")
+		h := d.heads(e)[0]
+		equal(tb, "count", [2]int64{h.DroppedLines, h.DroppedBytes}, [2]int64{40, 80})
+		equal(tb, "bytes kept", h.Bytes, 51*(2+store.LogLineCost))
+	}},
+	{"Logs/the next attempt shows the tail of one that was cut off", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		e, b := d.execution(job.ExecutionRunning, job.ShardRunning)
+		row := &b.Shards[0].Row
+		row.Token, row.Attempt = 101, 2
+		row.Attempts = []job.Attempt{{Number: 1, Token: 100, State: job.AttemptLost, StartedAt: noon, EndedAt: noon + 1}, {Number: 2, Token: 101, State: job.AttemptRunning, StartedAt: noon + 1}}
+		d.commit(b)
+		all := store.LogFilter{Execution: e.ID, Shard: -1}
+		limit := int64(16 * (2 + store.LogLineCost))
+		var lines []string
+		for i := range 20 {
+			lines = append(lines, fmt.Sprintf("%02d", i))
+		}
+		d.appended(chunkOf(e, 0, 0, lines...), noon, limit)
+		before := d.logText(all)
+		second := chunkOf(e, 0, 0, "second")
+		second.Token = 101
+		d.appended(second, noon+2, limit)
+		equal(tb, "log", d.logText(all), before+"; 0/19 19; 0/0 second")
+		equal(tb, "late lines still come", d.appended(chunkOf(e, 0, 20, "20"), noon+3, limit), "taken 21")
+	}},
 	{"Logs/bytes stay as they are", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		e := d.logged(1)
@@ -204,8 +253,17 @@ var logCases = []examCase{
 			wantVerdict(tb, "SweepLogs", err, "ok")
 			return n
 		}
+		equal(tb, "nothing of what is not over, however silent", sweep("ns"), 0)
+		for _, e := range []job.Execution{old, young} {
+			b := finish(e, job.ExecutionSucceeded)
+			b.Shards = []engine.ShardWrite{{From: job.ShardRunning, Row: job.Shard{Execution: e.ID, State: job.ShardSucceeded, Token: 100, Attempt: 1}}}
+			d.commit(b)
+		}
+		second, err := s.ReadLogs(ctx, store.LogFilter{Execution: old.ID, Shard: -1, Limit: 2})
+		wantVerdict(tb, "ReadLogs", err, "ok")
 		equal(tb, "another namespace", sweep("other"), 0)
 		equal(tb, "first step", sweep("ns"), 4)
+		equal(tb, "a reader's place stays right", d.logText(store.LogFilter{Execution: old.ID, Shard: -1, After: second.Next}), "0/4 x")
 		equal(tb, "what is left is readable", d.logText(store.LogFilter{Execution: old.ID, Shard: -1}), "0/4 x")
 		equal(tb, "second step", sweep(""), 2)
 		equal(tb, "then nothing", sweep(""), 0)
