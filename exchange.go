@@ -22,6 +22,13 @@ import (
 // owner that decided it. (Other answers carry the epoch in their body.)
 const EpochHeader = "Takt-Epoch"
 
+// SessionHeader and PoolHeader are request headers of worker calls: a server finds the owner by them without reading the
+// body. They are optional, and say what the body says: the session, or (open) the pool as namespace/pool.
+const (
+	SessionHeader = "Takt-Session"
+	PoolHeader    = "Takt-Pool"
+)
+
 const (
 	maxProblem = 64 << 10 // bytes of an error answer that are read
 	maxAnswer  = 64 << 20 // bytes of any other answer

@@ -34,6 +34,7 @@ var level = map[string]int{
 	"internal/store/storetest": 5,
 	"internal/control":         6,
 	"internal/partition":       5,
+	"internal/peer":            6,
 	".":                        6,
 	"internal/jobfile":         7,
 	"internal/api":             7,

@@ -16,6 +16,7 @@ import (
 
 	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/peer"
 )
 
 // Pinger tells whether the store answers.
@@ -60,6 +61,10 @@ type Config struct {
 	// Backup makes a copy of the database and tells its size; closing removes it. nil: there is no file to copy.
 	Backup func(ctx context.Context) (io.ReadCloser, int64, error)
 	Limits Limits
+
+	// Peers are the other servers, and PeerKey is what they show here. nil: this server is alone.
+	Peers   *peer.Peers
+	PeerKey string
 }
 
 type server struct {
@@ -76,6 +81,8 @@ type server struct {
 	stopping     func() bool
 	backup       func(ctx context.Context) (io.ReadCloser, int64, error)
 	limits       Limits
+	peers        *peer.Peers
+	peerKey      []byte
 	started      time.Time
 
 	mux      *http.ServeMux
@@ -104,6 +111,7 @@ func New(c Config) http.Handler {
 	s.backups()
 	s.live()
 	s.worker()
+	s.between()
 	s.health()
 	s.describe()
 	return http.HandlerFunc(s.serve)
@@ -121,7 +129,8 @@ func build(c Config) *server {
 	}
 	s := &server{control: c.Control, owners: c.Owners, node: c.Node, pulse: newPulse(c.Store), version: c.Version,
 		tokens: newTokens(c.Token, c.WorkerToken), loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
-		stopping: c.Stopping, backup: c.Backup, limits: c.Limits.withDefaults(), started: c.Now(), mux: http.NewServeMux()}
+		stopping: c.Stopping, backup: c.Backup, limits: c.Limits.withDefaults(),
+		peers: c.Peers, peerKey: []byte(c.PeerKey), started: c.Now(), mux: http.NewServeMux()}
 	config := huma.DefaultConfig("Takt", c.Version)
 	config.CreateHooks = nil                     // no $schema in bodies
 	config.OpenAPIPath, config.DocsPath = "", "" // the document is served by us; huma's page loads from a CDN
@@ -187,7 +196,14 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	var random [9]byte
 	_, _ = rand.Read(random[:]) // never fails (crypto/rand)
 	id := hex.EncodeToString(random[:])
+	hop, isHop := s.hopOf(r)
+	if hop.trusted && hop.request != "" {
+		id = hop.request
+	}
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+	if isHop {
+		r = r.WithContext(context.WithValue(r.Context(), hopKey{}, hop))
+	}
 	h := w.Header()
 	h.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -200,7 +216,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		s.logger.LogAttrs(r.Context(), slog.LevelDebug, "request answered", slog.String("request", id), slog.String("method", r.Method),
 			slog.String("route", r.Pattern), slog.Int("status", seen.status), slog.Duration("took", s.now().Sub(begun)))
 	}()
-	if e := s.guard(r); e != nil {
+	if hop.trusted {
+		h.Set(peer.HeaderServed, "1")
+	} else if e := s.guard(r); e != nil {
 		s.refuse(seen, r, e)
 		return
 	}

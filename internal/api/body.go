@@ -21,13 +21,21 @@ type intake struct {
 	required bool
 	lenient  bool  // unknown fields are ignored
 	limit    int64 // bytes
+	passes   bool  // a worker's call: it goes on to the owner of its partition
+	hangs    bool  // it is answered when there is something to say
 }
 
 // middleware reads and checks the body, then hands it to huma.
 func (s *server) middleware(in intake) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
-		body, err := in.read(w, r)
+		body, err := in.take(w, r)
+		if err == nil && in.passes && s.passOn(w, r, in, body) {
+			return
+		}
+		if err == nil {
+			body, err = in.check(body)
+		}
 		if err != nil {
 			s.refuse(w, r, err)
 			return
@@ -37,7 +45,8 @@ func (s *server) middleware(in intake) func(huma.Context, func(huma.Context)) {
 	}
 }
 
-func (in intake) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// take reads the body, whatever is in it.
+func (in intake) take(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if in.shape == nil {
 		if r.ContentLength != 0 {
 			return nil, unparsable("body_unexpected", "this call takes no body").WithHint("leave the body out")
@@ -55,6 +64,14 @@ func (in intake) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, in.unread(err)
 	}
 	lift(w)
+	return body, nil
+}
+
+// check judges a body that was read.
+func (in intake) check(body []byte) ([]byte, error) {
+	if in.shape == nil {
+		return nil, nil
+	}
 	if len(body) == 0 {
 		return nil, in.empty()
 	}

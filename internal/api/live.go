@@ -47,10 +47,14 @@ func (s *server) listPools(ctx context.Context, in *NamespacePath) (*answer[takt
 }
 
 func (s *server) getStats(context.Context, *struct{}) (*answer[takt.Stats], error) {
+	return &answer[takt.Stats]{s.counted()}, nil
+}
+
+func (s *server) counted() takt.Stats {
 	rows := s.owners.Stats()
 	st := takt.Stats{Version: s.version, UptimeMs: max(s.now().Sub(s.started).Milliseconds(), 0), Partitions: make([]takt.PartitionStats, len(rows))}
 	for i := range rows {
 		st.Partitions[i] = fromStats(&rows[i])
 	}
-	return &answer[takt.Stats]{st}, nil
+	return st
 }

@@ -23,12 +23,14 @@ func (s *server) worker() {
 	op := func(id, path, summary string) huma.Operation {
 		return huma.Operation{OperationID: id, Method: http.MethodPost, Path: pathWorker + path, Summary: summary, Tags: []string{"worker"}}
 	}
-	small := intake{lenient: true, limit: s.limits.Body}
+	small := intake{lenient: true, limit: s.limits.Body, passes: true}
+	hanging := small
+	hanging.hangs = true
 	register(s, op("workerOpen", "open", "Begin a session"), small, s.open)
-	register(s, op("workerPoll", "poll", "Ask for work; hangs while there is none"), small, s.poll)
-	register(s, op("workerHeartbeat", "heartbeat", "Renew the named leases"), intake{lenient: true, limit: 8 * s.limits.Body}, s.heartbeat)
+	register(s, op("workerPoll", "poll", "Ask for work; hangs while there is none"), hanging, s.poll)
+	register(s, op("workerHeartbeat", "heartbeat", "Renew the named leases"), intake{lenient: true, limit: 8 * s.limits.Body, passes: true}, s.heartbeat)
 	register(s, op("workerReport", "report", "Report what happened; send again until answered"),
-		intake{lenient: true, limit: s.limits.ReportBody}, s.report)
+		intake{lenient: true, limit: s.limits.ReportBody, passes: true}, s.report)
 	register(s, op("workerClose", "close", "End a session; what it holds goes back at once"), small, s.closing)
 }
 
@@ -159,7 +161,7 @@ func call[A any](ctx context.Context, s *server, p int, seen int64, ev engine.Ev
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait+callTimeout)
 	defer cancel()
-	reply, err := s.owners.Call(ctx, p, job.Epoch(seen), ev)
+	reply, err := s.owners.Call(ctx, p, max(job.Epoch(seen), hopEpoch(ctx)), ev)
 	if err != nil {
 		return answer, 0, &decided{err: err, epoch: reply.Epoch}
 	}
