@@ -148,6 +148,21 @@ func (c *Client) Trigger(ctx context.Context, job string, opt TriggerOptions) (T
 		body: in, header: http.Header{"Idempotency-Key": {key}}}, true)
 }
 
+// TriggerMany runs jobs now, one execution for each item (at most 1,000), all of them or none; of two that wait, the
+// one that stands first goes first. The call is repeated while servers are unavailable only when every item has a
+// key: without keys a repeat could make executions twice.
+func (c *Client) TriggerMany(ctx context.Context, items []TriggerItem) (TriggeredMany, error) {
+	if items == nil {
+		items = []TriggerItem{}
+	}
+	keyed := true
+	for i := range items {
+		keyed = keyed && items[i].Key != ""
+	}
+	return send[TriggeredMany](ctx, c, request{op: "trigger jobs", method: http.MethodPost, path: c.path("executions"),
+		body: TriggerManyRequest{Items: items}}, keyed)
+}
+
 // Execution reads an execution by either form of its id.
 func (c *Client) Execution(ctx context.Context, id string) (Execution, error) {
 	return fetch[Execution](ctx, c, "get execution "+id, c.path("executions", id), nil)

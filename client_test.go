@@ -199,6 +199,16 @@ func TestClientRetries(t *testing.T) {
 			return err
 		}
 	}
+	many := func(keys ...string) func(context.Context, *Client) error {
+		return func(ctx context.Context, c *Client) error {
+			var items []TriggerItem
+			for _, k := range keys {
+				items = append(items, TriggerItem{Job: "j", Key: k})
+			}
+			_, err := c.TriggerMany(ctx, items)
+			return err
+		}
+	}
 	get := func(ctx context.Context, c *Client) error { _, err := c.Job(ctx, "j"); return err }
 	cancel := func(ctx context.Context, c *Client) error { _, err := c.Cancel(ctx, "e", ""); return err }
 	put := func(rev int64) func(context.Context, *Client) error {
@@ -218,6 +228,8 @@ func TestClientRetries(t *testing.T) {
 		{"get", get, []func(http.ResponseWriter, *http.Request){busy, say(0, ""), ok}, 3, nil, time.Second},
 		{"trigger with a key", trigger("k"), []func(http.ResponseWriter, *http.Request){busy, say(0, ""), ok}, 3, nil, time.Second},
 		{"trigger without a key", trigger(""), []func(http.ResponseWriter, *http.Request){busy, ok}, 2, nil, time.Second},
+		{"many triggers with keys", many("a", "b"), []func(http.ResponseWriter, *http.Request){busy, ok}, 2, nil, time.Second},
+		{"many triggers, one without a key", many("a", ""), []func(http.ResponseWriter, *http.Request){busy, ok}, 1, ErrUnavailable, 0},
 		{"guarded put", put(3), []func(http.ResponseWriter, *http.Request){busy, ok}, 2, nil, time.Second},
 		{"blind put", put(0), []func(http.ResponseWriter, *http.Request){busy, ok}, 1, ErrUnavailable, 0},
 		{"cancel", cancel, []func(http.ResponseWriter, *http.Request){busy, ok}, 1, ErrUnavailable, 0},

@@ -104,6 +104,30 @@ type Triggered struct {
 	Effect    string `json:"effect" enum:"effective,pending"`
 }
 
+// TriggerManyRequest asks for many executions at once, all of them or none.
+type TriggerManyRequest struct {
+	Items []TriggerItem `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
+}
+
+// TriggerItem asks for one execution of a job.
+type TriggerItem struct {
+	Job    string          `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the job."`
+	Key    string          `json:"key,omitempty" pattern:"^[!-~]{1,128}$" doc:"Idempotency key: for 24 hours the same key of the same job leads to the same execution."`
+	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, else taken instead."`
+}
+
+// TriggeredMany is the answer to a TriggerManyRequest, in the order of its items.
+type TriggeredMany struct {
+	Items  []TriggeredItem `json:"items" nullable:"false"`
+	Effect string          `json:"effect" enum:"effective,pending" doc:"Of all items together."`
+}
+
+// TriggeredItem is the execution of one item.
+type TriggeredItem struct {
+	Execution string `json:"execution" doc:"Id of the execution."`
+	Repeated  bool   `json:"repeated,omitempty" doc:"The key was known: this is the execution it made."`
+}
+
 // Asked is the answer to a cancel or rerun.
 type Asked struct {
 	Execution string `json:"execution"`

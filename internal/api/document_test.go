@@ -24,7 +24,7 @@ var want = map[string][]string{
 	"/api/v1/namespaces/{ns}/jobs/{name}/rollback":  {"post"},
 	"/api/v1/apply": {"post"},
 	"/api/v1/namespaces/{ns}/jobs/{name}/trigger": {"post"}, "/api/v1/namespaces/{ns}/decisions": {"get"},
-	"/api/v1/namespaces/{ns}/executions": {"get"}, "/api/v1/namespaces/{ns}/executions/{id}": {"get"},
+	"/api/v1/namespaces/{ns}/executions": {"get", "post"}, "/api/v1/namespaces/{ns}/executions/{id}": {"get"},
 	"/api/v1/namespaces/{ns}/executions/{id}/shards": {"get"}, "/api/v1/namespaces/{ns}/executions/{id}/cancel": {"post"},
 	"/api/v1/namespaces/{ns}/executions/{id}/rerun": {"post"}, "/api/v1/namespaces/{ns}/workers": {"get"}, "/api/v1/namespaces/{ns}/pools": {"get"},
 	"/api/v1/namespaces/{ns}/retention": {"get", "put"}, "/api/v1/backup": {"get"},

@@ -27,6 +27,10 @@ type (
 		ExecutionPath
 		Page
 	}
+	triggerManyInput struct {
+		NamespacePath
+		Body takt.TriggerManyRequest
+	}
 	askInput struct {
 		ExecutionPath
 		Body *takt.AskRequest
@@ -38,6 +42,10 @@ func (s *server) executions() {
 	people, tags := intake{limit: s.limits.Body}, []string{"executions"}
 	register(s, huma.Operation{OperationID: "listExecutions", Method: http.MethodGet, Path: pathPeople + "/executions", Tags: tags,
 		Summary: "List executions, newest planned first"}, people, s.listExecutions)
+	register(s, huma.Operation{OperationID: "triggerJobs", Method: http.MethodPost, Path: pathPeople + "/executions", Tags: tags,
+		Summary: "Ask for many executions now, all of them or none",
+		Description: "In the order of the items. Items with a key may be sent again: those that were taken lead to the same executions. " +
+			"When one is refused, none is made and the problem names its field."}, intake{limit: setBodies * s.limits.Body}, s.triggerJobs)
 	register(s, huma.Operation{OperationID: "getExecution", Method: http.MethodGet, Path: one, Tags: tags,
 		Summary: "Read an execution, and why it waits"}, people, s.getExecution)
 	register(s, huma.Operation{OperationID: "listShards", Method: http.MethodGet, Path: one + "/shards", Tags: tags,
@@ -63,6 +71,22 @@ func (s *server) listExecutions(ctx context.Context, in *listExecutionsInput) (*
 		list.Items[i] = fromExecution(&rows[i])
 	}
 	return &answer[takt.ExecutionList]{list}, nil
+}
+
+func (s *server) triggerJobs(ctx context.Context, in *triggerManyInput) (*answer[takt.TriggeredMany], error) {
+	all := make([]control.TriggerRequest, len(in.Body.Items))
+	for i, it := range in.Body.Items {
+		all[i] = control.TriggerRequest{Namespace: in.NS, Job: it.Job, Key: it.Key, Params: it.Params}
+	}
+	made, effect, err := s.control.TriggerMany(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	out := takt.TriggeredMany{Items: make([]takt.TriggeredItem, len(made)), Effect: string(effect)}
+	for i, t := range made {
+		out.Items[i] = takt.TriggeredItem{Execution: t.Execution.String(), Repeated: t.Repeated}
+	}
+	return &answer[takt.TriggeredMany]{out}, nil
 }
 
 // query reads the parameter q.

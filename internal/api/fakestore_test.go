@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -84,6 +85,17 @@ func (f *fakeStore) Trigger(_ context.Context, t store.Trigger, partition func(j
 	f.asked[t.Execution] = job.Execution{ID: t.Execution, Partition: p, Namespace: t.Namespace, Job: t.Job, Trigger: job.TriggerRequest,
 		Pool: row.Definition.Spec.Pool, PlannedAt: t.Request.At, RequestKey: t.Request.Key, ShardTotal: 1, State: job.ExecutionQueued}
 	return store.Triggered{Execution: t.Execution, Written: store.Written{Partition: p, Entry: int64(f.writes)}}, nil
+}
+
+func (f *fakeStore) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) (out []store.Triggered, _ error) {
+	for i, t := range all {
+		made, err := f.Trigger(ctx, t, partition)
+		if e, ok := errors.AsType[*job.Error](err); ok {
+			return nil, &job.SetError{Items: []job.ItemError{{Index: i, Err: e}}}
+		}
+		out = append(out, made)
+	}
+	return out, nil
 }
 
 func (f *fakeStore) Ask(_ context.Context, a store.Ask) (store.Written, error) {

@@ -173,6 +173,38 @@ func TestTriggerKey(t *testing.T) {
 	}
 }
 
+func TestTriggerMany(t *testing.T) {
+	const many = "/api/v1/namespaces/default/executions"
+	r := newRig(t, nil)
+	ok[takt.Job](r, request{method: "PUT", path: one, body: doc(documents[0])})
+	both := post(many, `{"items":[{"job":"nightly","key":"a","params":{"n":1}},{"job":"nightly"}]}`)
+	first, again := ok[takt.TriggeredMany](r, both), ok[takt.TriggeredMany](r, both)
+	if len(first.Items) != 2 || first.Effect != "effective" || first.Items[0].Repeated || first.Items[0].Execution >= first.Items[1].Execution {
+		t.Errorf("first %+v", first)
+	}
+	if again.Items[0].Execution != first.Items[0].Execution || !again.Items[0].Repeated || again.Items[1].Execution == first.Items[1].Execution {
+		t.Errorf("again %+v", again)
+	}
+	for _, c := range []struct {
+		items, code, field string
+		status             int
+	}{
+		{`{"job":"nobody"}`, "job_not_found", "items[1].job", 404},
+		{`{"job":"nightly","key":"a","params":{"n":2}}`, "idempotency_key_reused", "items[1].key", 409},
+		{`{"job":"nightly","key":"a b"}`, "bad_format", "items[1].key", 422},
+		{`{"job":"nightly","params":"` + strings.Repeat("x", 256<<10) + `"}`, "params_too_large", "items[1].params", 413},
+		{`{"job":"nightly","parms":1}`, "unknown_field", "items[1].parms", 422},
+		{`{}`, "required_field", "items[1].job", 422},
+	} {
+		p := refused(r, post(many, `{"items":[{"job":"nightly","key":"a","params":{"n":1}},`+c.items+`]}`), c.status, c.code)
+		if len(p.Errors) != 1 || p.Errors[0].Field != c.field {
+			t.Errorf("%s: fields %+v, want %s", c.code, p.Errors, c.field)
+		}
+	}
+	refused(r, post(many, `{"items":[]}`), 422, "out_of_range")
+	refused(r, post(many, `{"items":[`+strings.Repeat(`{"job":"nightly"},`, 1000)+`{"job":"nightly"}]}`), 422, "out_of_range")
+}
+
 func TestThousandTriggersInOneMillisecond(t *testing.T) {
 	r := newRig(t, nil)
 	ok[takt.Job](r, request{method: "PUT", path: one, body: doc(documents[0])})

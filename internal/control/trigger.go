@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -33,28 +36,14 @@ type Triggered struct {
 // hours. Errors: KindNotFound, KindInvalid, KindTooLarge, KindConflict "idempotency_key_reused" (same
 // key, other params), and the store's; after KindUnknown or KindUnavailable, ask again with the key.
 func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, error) {
-	if err := checkKey(r.Key); err != nil {
+	if err := r.check(); err != nil {
 		return Triggered{}, err
 	}
-	if isNull(r.Params) {
-		r.Params = nil
-	}
-	if len(r.Params) > MaxParams {
-		return Triggered{}, paramsTooLarge(len(r.Params))
-	}
-	var random [10]byte
-	if err := c.draw(random[:]); err != nil {
+	ids, err := c.requestedIDs(1)
+	if err != nil {
 		return Triggered{}, err
 	}
-	at, n := c.instant(), c.owners.Count()
-	t, err := c.write.Trigger(ctx, store.Trigger{
-		Namespace: r.Namespace,
-		Job:       r.Job,
-		Execution: job.RequestedID(at, random),
-		Request:   engine.Request{At: at, Key: r.Key, Params: r.Params},
-		Key:       store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hashOf(r.Params)},
-		Merge:     func(d job.Definition) (json.RawMessage, error) { return merged(d.Spec.Params, r.Params) },
-	}, func(d job.Definition) int { return partition.Of(d.Namespace, d.Spec.Pool, n) })
+	t, err := c.write.Trigger(ctx, r.asked(ids[0]), c.partitionOf)
 	if err != nil {
 		return Triggered{}, err
 	}
@@ -62,6 +51,122 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 		return Triggered{Execution: t.Execution, Repeated: true, Effect: c.effectOf(ctx, r.Namespace, t.Execution)}, nil
 	}
 	return Triggered{Execution: t.Execution, Effect: c.effect(ctx, t.Written)}, nil
+}
+
+// MaxTriggers bounds one call of TriggerMany.
+const MaxTriggers = store.MaxTriggers
+
+// TriggerMany asks for an execution for each request, all of them or none, in their order: of two that wait, the one
+// asked for first goes first. The effect is of all together. Errors are those of Trigger, with the field of the
+// first request that is refused, such as items[3].params.
+func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Triggered, Effect, error) {
+	if len(all) > MaxTriggers {
+		return nil, "", job.Errorf(job.KindTooLarge, "too_many_items", "%d items, at most %d are taken", len(all), MaxTriggers).
+			WithField("items").WithHint("send several requests")
+	}
+	ids, err := c.requestedIDs(len(all))
+	if err != nil {
+		return nil, "", err
+	}
+	asked := make([]store.Trigger, len(all))
+	for i := range all {
+		if err := all[i].check(); err != nil {
+			return nil, "", ofItem(i, err)
+		}
+		asked[i] = all[i].asked(ids[i])
+	}
+	made, err := c.write.Triggers(ctx, asked, c.partitionOf)
+	if set, ok := errors.AsType[*job.SetError](err); ok {
+		return nil, "", ofItem(set.Items[0].Index, set.Items[0].Err)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	out := make([]Triggered, len(made))
+	for i, t := range made {
+		out[i] = Triggered{Execution: t.Execution, Repeated: t.Repeated}
+	}
+	return out, c.effectOfAll(ctx, made), nil
+}
+
+// effectOfAll is effect for several entries at once. What a repeated request made is not waited for, unless its
+// entry still waits.
+func (c *Control) effectOfAll(ctx context.Context, made []store.Triggered) Effect {
+	woken := map[int]bool{}
+	for _, t := range made {
+		if t.Entry != 0 && !woken[t.Partition] {
+			woken[t.Partition] = true
+			c.owners.Wake(t.Partition)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.effectWait)
+	defer cancel()
+	for _, t := range slices.Backward(made) { // entries are taken in order: the last one is the one to wait for
+		if t.Entry != 0 && !c.owners.AwaitEntry(ctx, t.Partition, t.Entry) {
+			return Pending
+		}
+	}
+	return Effective
+}
+
+// requestedIDs draws n ids of executions that are asked for now, in rising order.
+func (c *Control) requestedIDs(n int) ([]job.ExecutionID, error) {
+	random := make([]byte, 10*n)
+	if err := c.draw(random); err != nil {
+		return nil, err
+	}
+	at, ids := c.instant(), make([]job.ExecutionID, n)
+	for i := range ids {
+		ids[i] = job.RequestedID(at, [10]byte(random[10*i:]))
+	}
+	slices.SortFunc(ids, func(a, b job.ExecutionID) int { return bytes.Compare(a[:], b[:]) })
+	return ids, nil
+}
+
+func (c *Control) partitionOf(d job.Definition) int {
+	return partition.Of(d.Namespace, d.Spec.Pool, c.owners.Count())
+}
+
+func (r *TriggerRequest) check() error {
+	if err := checkKey(r.Key); err != nil {
+		return err
+	}
+	if isNull(r.Params) {
+		r.Params = nil
+	}
+	if len(r.Params) > MaxParams {
+		return paramsTooLarge(len(r.Params))
+	}
+	return nil
+}
+
+// asked is the request as the store takes it. It is for the instant that its id carries.
+func (r *TriggerRequest) asked(id job.ExecutionID) store.Trigger {
+	t := store.Trigger{Namespace: r.Namespace, Job: r.Job, Execution: id,
+		Request: engine.Request{At: id.PlannedAt(), Key: r.Key, Params: r.Params},
+		Merge:   func(d job.Definition) (json.RawMessage, error) { return merged(d.Spec.Params, r.Params) }}
+	if r.Key != "" {
+		t.Key = store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hashOf(r.Params)}
+	}
+	return t
+}
+
+// ofItem puts the place in a list in front of an error's field.
+func ofItem(i int, err error) error {
+	e, ok := errors.AsType[*job.Error](err)
+	if !ok {
+		return err
+	}
+	field := fmt.Sprintf("items[%d]", i)
+	switch {
+	case e.Field == "header.Idempotency-Key" || e.Code == "idempotency_key_reused":
+		field += ".key"
+	case e.Code == "job_not_found":
+		field += ".job"
+	case e.Field != "":
+		field += "." + e.Field
+	}
+	return e.WithField(field)
 }
 
 // effectOf tells of an execution that was asked for before whether its owner has taken it in.
@@ -99,6 +204,9 @@ func merged(base, over json.RawMessage) (json.RawMessage, error) {
 func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
 	if over == nil {
 		return base, nil
+	}
+	if base == nil {
+		return over, nil
 	}
 	b, o := object(base), object(over)
 	if b == nil || o == nil {

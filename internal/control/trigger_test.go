@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,46 @@ func TestTrigger(t *testing.T) {
 	}
 	_, err = c.Trigger(t.Context(), ask)
 	wantCode(t, err, job.KindInternal, "no_random_bits")
+}
+
+func TestTriggerMany(t *testing.T) {
+	o := &owner{}
+	c, st := open(t, o, nil)
+	mustPut(t, c, put("nightly", "web"))
+	mustPut(t, c, put("daily", "web"))
+	o.woken = nil
+	all := []control.TriggerRequest{{Job: "nightly", Key: "k"}, {Job: "daily", Key: "k"}, {Job: "nightly", Key: "k"}, {Job: "daily"}}
+	for i := range all {
+		all[i].Namespace = "default"
+	}
+	made, effect, err := c.TriggerMany(t.Context(), all)
+	if err != nil || effect != control.Effective || len(made) != 4 || made[2].Execution != made[0].Execution || !made[2].Repeated {
+		t.Fatalf("%+v %s, %v", made, effect, err)
+	}
+	if !slices.Equal(o.woken, []int{partition.Of("default", "web", 4)}) {
+		t.Errorf("woken %v", o.woken)
+	}
+	page, err := st.InboxPage(t.Context(), partition.Of("default", "web", 4), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []job.ExecutionID
+	for _, e := range page.Entries {
+		if e.Request != nil {
+			order = append(order, e.Execution)
+		}
+	}
+	if want := []job.ExecutionID{made[0].Execution, made[1].Execution, made[3].Execution}; !slices.Equal(order, want) ||
+		!slices.IsSortedFunc(want, func(a, b job.ExecutionID) int { return strings.Compare(a.String(), b.String()) }) {
+		t.Errorf("entries %v, made %v", order, want)
+	}
+	o.takes = -1 // the owner takes nothing in
+	if _, effect, err := c.TriggerMany(t.Context(), all); err != nil || effect != control.Pending {
+		t.Errorf("%s, %v", effect, err)
+	}
+	if _, _, err := c.TriggerMany(t.Context(), make([]control.TriggerRequest, control.MaxTriggers+1)); job.KindOf(err) != job.KindTooLarge {
+		t.Errorf("too many: %v", err)
+	}
 }
 
 // editing changes the job after whatever control may have read of it and before the request is written.

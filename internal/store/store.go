@@ -140,6 +140,9 @@ type Trigger struct {
 	Merge func(job.Definition) (json.RawMessage, error)
 }
 
+// MaxTriggers bounds one call of Triggers.
+const MaxTriggers = 1000
+
 // Triggered is the receipt of a trigger.
 type Triggered struct {
 	Written
@@ -167,6 +170,9 @@ type Control interface {
 	// Trigger asks for an execution of the revision that is the newest now: an edit that comes before the owner
 	// takes the entry changes neither its params nor anything else of it. KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".
 	Trigger(ctx context.Context, t Trigger, partition func(job.Definition) int) (Triggered, error)
+	// Triggers is Trigger for many, in their order, all of them or none: a refused list is a *job.SetError with the first
+	// that is refused. A key that comes twice in the list makes one execution. At most MaxTriggers.
+	Triggers(ctx context.Context, all []Trigger, partition func(job.Definition) int) ([]Triggered, error)
 	// Ask: KindNotFound when the execution is neither live, nor in history, nor in the inbox.
 	Ask(ctx context.Context, a Ask) (Written, error)
 	// EntryPending tells whether the owner has yet to consume an entry.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -176,42 +177,97 @@ func putRevision(w *link, p store.PutJob, old *job.Definition, labels any, spec 
 
 // Trigger implements store.Control.
 func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
-	if err := store.CheckTrigger(&t); err != nil {
-		return store.Triggered{}, err
-	}
 	var out store.Triggered
-	err := s.write(ctx, rankPeople, "trigger", func(w *link) error {
-		d, _, err := findJob(w, t.Namespace, t.Job)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			return noJob(t.Namespace, t.Job)
-		}
-		out = store.Triggered{Written: store.Written{Partition: partition(*d)}, Execution: t.Execution}
-		if t.Key.Key != "" {
-			if out.Repeated, err = useKey(w, t, &out); err != nil || out.Repeated {
-				return err
-			}
-		}
-		params := t.Request.Params
-		if t.Merge != nil {
-			if params, err = t.Merge(*d); err != nil {
-				return err
-			}
-		}
-		p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
-		if t.Key.Key != "" {
-			p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
-		}
-		e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
-		out.Written, err = addEntry(w, out.Partition, t.Namespace, entryRest, e, p)
+	err := s.write(ctx, rankPeople, "trigger", func(w *link) (err error) {
+		out, err = triggers{link: w, partition: partition}.one(t)
 		return err
 	})
 	if err != nil {
 		return store.Triggered{}, err
 	}
 	return out, nil
+}
+
+// Triggers implements store.Control.
+func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
+	out := make([]store.Triggered, 0, len(all))
+	var refused job.SetError
+	err := s.write(ctx, rankPeople, "trigger", func(w *link) error {
+		each := triggers{link: w, partition: partition, jobs: map[[2]string]*job.Definition{}}
+		for i := range all {
+			one, err := each.one(all[i])
+			if e, ok := errors.AsType[*job.Error](err); ok {
+				refused.Add(i, e)
+				if s.skip.wholeSet {
+					return nil
+				}
+			}
+			if err != nil {
+				return err
+			}
+			out = append(out, one)
+		}
+		return nil
+	})
+	switch {
+	case len(refused.Items) > 0:
+		return nil, &refused
+	case err != nil:
+		return nil, err
+	}
+	return out, nil
+}
+
+// triggers is the work of one transaction.
+type triggers struct {
+	*link
+	partition func(job.Definition) int
+	jobs      map[[2]string]*job.Definition // that were read, by namespace and name; nil: none is kept
+}
+
+func (w triggers) job(namespace, name string) (*job.Definition, error) {
+	if d := w.jobs[[2]string{namespace, name}]; d != nil {
+		return d, nil
+	}
+	d, _, err := findJob(w.link, namespace, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case d == nil:
+		return nil, noJob(namespace, name)
+	case w.jobs != nil:
+		w.jobs[[2]string{namespace, name}] = d
+	}
+	return d, nil
+}
+
+func (w triggers) one(t store.Trigger) (out store.Triggered, err error) {
+	if err := store.CheckTrigger(&t); err != nil {
+		return out, err
+	}
+	d, err := w.job(t.Namespace, t.Job)
+	if err != nil {
+		return out, err
+	}
+	out = store.Triggered{Written: store.Written{Partition: w.partition(*d)}, Execution: t.Execution}
+	if t.Key.Key != "" {
+		if out.Repeated, err = useKey(w.link, t, &out); err != nil || out.Repeated {
+			return out, err
+		}
+	}
+	params := t.Request.Params
+	if t.Merge != nil {
+		if params, err = t.Merge(*d); err != nil {
+			return out, err
+		}
+	}
+	p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
+	if t.Key.Key != "" {
+		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
+	}
+	e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
+	out.Written, err = addEntry(w.link, out.Partition, t.Namespace, entryRest, e, p)
+	return out, err
 }
 
 // useKey finds the execution that the key made, or keeps the key for the one proposed.

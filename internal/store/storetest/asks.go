@@ -94,6 +94,22 @@ func (h *history) trigger() {
 	_, _ = both(h, "Trigger", func(s store.Store) (store.Triggered, error) { return s.Trigger(ctx, t, h.partitionOf) })
 }
 
+// triggers asks for several at once, sometimes with one that is refused or with a key twice.
+func (h *history) triggers() {
+	all := make([]store.Trigger, 1+h.rng.IntN(4))
+	for i := range all {
+		all[i] = h.newTrigger()
+		if h.rng.IntN(30) == 0 {
+			all[i].Request.Key = "nul\x00"
+		}
+		if i > 0 && h.rng.IntN(4) == 0 {
+			all[i].Namespace, all[i].Job, all[i].Key, all[i].Request.Key = all[i-1].Namespace, all[i-1].Job, all[i-1].Key, all[i-1].Request.Key
+		}
+		h.known = append(h.known, all[i].Execution)
+	}
+	_, _ = both(h, "Triggers", func(s store.Store) ([]store.Triggered, error) { return s.Triggers(ctx, all, h.partitionOf) })
+}
+
 // triggerLost loses the answer of a keyed trigger and asks again: one execution, one entry.
 func (h *history) triggerLost() {
 	t := h.newTrigger()

@@ -159,6 +159,65 @@ var controlCases = []examCase{
 		wantVerdict(tb, "the key was not kept", err, "ok")
 		equal(tb, "repeated", got.Repeated, false)
 	}},
+	{"Control/triggers, all of them or none", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		first, _ := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h", Params: []byte(`{"a":1}`)})
+		d.putJob("other", 2, job.Spec{Pool: "p", Handler: "h"})
+		ask := func(n byte, name, key, params string) store.Trigger {
+			return store.Trigger{Namespace: "ns", Job: name, Execution: job.RequestedID(noon, [10]byte{n}), Key: store.RequestKey{Namespace: "ns", Operation: "trigger/" + name, Key: key},
+				Request: engine.Request{At: noon, Key: key, Params: []byte(params)}}
+		}
+		all := []store.Trigger{ask(1, "j", "k", `1`), ask(2, "other", "k", `2`), ask(3, "j", "k", `3`), ask(4, "j", "", `4`)}
+		got, err := s.Triggers(ctx, all, toFirst)
+		wantVerdict(tb, "Triggers", err, "ok")
+		if len(got) != len(all) || got[1].Entry <= got[0].Entry || got[3].Entry <= got[1].Entry {
+			tb.Fatalf("answers %v", got)
+		}
+		repeat := got[0]
+		repeat.Repeated = true
+		equal(tb, "the key that comes twice", got[2], repeat)
+		page, err := s.InboxPage(ctx, 0, 9)
+		wantVerdict(tb, "InboxPage", err, "ok")
+		var found []string
+		for _, e := range page.Entries {
+			if e.Kind == engine.EntryTrigger {
+				found = append(found, fmt.Sprint(e.ID-got[0].Entry, e.Execution[7:9], e.Definition.Name, string(e.Request.Params)))
+			}
+		}
+		equal(tb, "entries", found, []string{fmt.Sprint(0, all[0].Execution[7:9], "j", "1"), fmt.Sprint(got[1].Entry-got[0].Entry, all[1].Execution[7:9], "other", "2"),
+			fmt.Sprint(got[3].Entry-got[0].Entry, all[3].Execution[7:9], "j", "4")})
+		again, err := s.Triggers(ctx, all[:2], toFirst)
+		wantVerdict(tb, "again", err, "ok")
+		equal(tb, "again", []bool{again[0].Repeated, again[1].Repeated}, []bool{true, true})
+		none, err := s.Triggers(ctx, nil, toFirst)
+		wantVerdict(tb, "none", err, "ok")
+		equal(tb, "none", len(none), 0)
+		refused := func(want string, index int, bad store.Trigger) {
+			d.unchanged(want, want, func() error {
+				list := []store.Trigger{ask(5, "j", "new", `5`), bad, ask(6, "j", "", `6`)}
+				_, err := s.Triggers(ctx, list, toFirst)
+				var set *job.SetError
+				if !errors.As(err, &set) || len(set.Items) != 1 || set.Items[0].Index != index {
+					tb.Errorf("%s: refused with %v", want, err)
+				}
+				return err
+			})
+		}
+		refused("not_found/job_not_found", 1, ask(7, "nobody", "", `1`))
+		refused("rejected/bad_text", 1, ask(7, "j", "a\x00", `1`))
+		other := ask(7, "j", "k", `1`)
+		other.Key.Hash = "other"
+		refused("conflict/idempotency_key_reused", 1, other)
+		merge := ask(7, "j", "", `1`)
+		merge.Merge = func(got job.Definition) (json.RawMessage, error) {
+			equal(tb, "merged with", got, first)
+			return nil, job.Errorf(job.KindTooLarge, "params_too_large", "together")
+		}
+		refused("too_large/params_too_large", 1, merge)
+		last, err := s.Triggers(ctx, []store.Trigger{ask(8, "j", "new", `8`)}, toFirst)
+		wantVerdict(tb, "the key of a refused list", err, "ok")
+		equal(tb, "was not kept", last[0].Repeated, false)
+	}},
 	{"Control/sweep", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})

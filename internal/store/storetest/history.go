@@ -65,8 +65,10 @@ func (h *history) operation() func() {
 		return h.settle
 	case n < 24:
 		return h.putJob
-	case n < 32:
+	case n < 29:
 		return h.trigger
+	case n < 32:
+		return h.triggers
 	case n < 34:
 		return h.triggerLost
 	case n < 42:
@@ -136,6 +138,12 @@ func (h *history) learnEntry(op string, answer any) {
 			return
 		}
 		w = a.Written
+	case []store.Triggered: // their entries follow each other, but for repeats
+		for i := 0; i < len(a) && w.Entry == 0; i++ {
+			if !a[i].Repeated {
+				w = a[i].Written
+			}
+		}
 	case putAnswer:
 		w = a.written
 	case pauseAnswer:

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -76,6 +78,20 @@ func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.De
 		Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution, Request: &request,
 	})
 	w.inbox[len(w.inbox)-1].revision = d.Revision
+	return out, nil
+}
+
+func (w *twin) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
+	inbox, last, keys := slices.Clone(w.inbox), w.lastEntry, maps.Clone(w.keys)
+	out := make([]store.Triggered, 0, len(all))
+	for i := range all {
+		one, err := w.Trigger(ctx, all[i], partition)
+		if e, ok := errors.AsType[*job.Error](err); ok {
+			w.inbox, w.lastEntry, w.keys = inbox, last, keys
+			return nil, &job.SetError{Items: []job.ItemError{{Index: i, Err: e}}}
+		}
+		out = append(out, one)
+	}
 	return out, nil
 }
 
