@@ -15,7 +15,7 @@ import (
 // ClientConfig says how a client reaches the servers. The zero value of every field but Server or
 // Servers is usable.
 type ClientConfig struct {
-	Server     string       // address, such as http://127.0.0.1:7070; a bare host:port means http
+	Server     string       // address, such as http://127.0.0.1:7070, or several separated by commas; a bare host:port means http
 	Servers    []string     // more addresses; the next one is tried when one can not be reached
 	Namespace  string       // default "default"
 	Token      string       // sent as a bearer token; empty: none

@@ -35,7 +35,7 @@ const (
 )
 
 // exchange sends requests to one of several servers and reads the answers. It stays with a server
-// until that can not be reached. Safe for concurrent use.
+// until that can not be reached or answer. Safe for concurrent use.
 type exchange struct {
 	servers []string // without a slash at the end
 	current atomic.Uint32
@@ -44,13 +44,16 @@ type exchange struct {
 	most    int64 // bytes of an answer that are read
 }
 
-// newExchange checks the addresses. A bare host:port means http.
+// newExchange checks the addresses; each may be several, separated by commas. A bare host:port means http.
 func newExchange(server string, servers []string, token, agent string) (*exchange, error) {
 	x := &exchange{token: token, agent: agent, most: maxAnswer}
 	if server != "" {
 		servers = append([]string{server}, servers...)
 	}
-	for _, s := range servers {
+	for _, s := range strings.Split(strings.Join(servers, ","), ",") {
+		if s = strings.TrimSpace(s); s == "" {
+			continue
+		}
 		if !strings.Contains(s, "://") {
 			s = "http://" + s
 		}
@@ -77,11 +80,12 @@ type request struct {
 }
 
 // do sends r once and decodes a 2xx answer into out (nil: it is discarded). Errors are *Error, or
-// ctx's error when that ended first. A server that does not answer makes the next call go to the next.
+// ctx's error when that ended first. A server that does not answer, or can not for the moment (it may be cut off from
+// what the others still see), makes the next call go to the next.
 func (x *exchange) do(ctx context.Context, client *http.Client, r request, out any) error {
 	at := x.current.Load()
 	err := x.ask(ctx, client, x.servers[int(at)%len(x.servers)], r, out)
-	if codeOf(err) == "unreachable" || errors.Is(err, errCallTimeout) {
+	if errors.Is(err, ErrUnavailable) || errors.Is(err, errCallTimeout) {
 		x.current.CompareAndSwap(at, at+1)
 	}
 	return err

@@ -93,7 +93,7 @@ func (s *session) call(ctx context.Context, client *http.Client, name string, wa
 	limited, cancel := context.WithTimeoutCause(ctx, wait, errCallTimeout)
 	defer cancel()
 	err := w.x.do(limited, client, request{op: op, method: http.MethodPost,
-		path: "/api/v1/worker/" + name, body: body}, out)
+		path: "/api/v1/worker/" + name, header: s.whose(), body: body}, out)
 	switch {
 	case err == nil:
 		return s.meet(out.epoch())
@@ -113,6 +113,14 @@ func (s *session) call(ctx context.Context, client *http.Client, name string, wa
 		}
 	}
 	return err
+}
+
+// whose says in a header which owner a call is for: a server that is not the owner passes it on unread.
+func (s *session) whose() http.Header {
+	if s.id == "" {
+		return http.Header{PoolHeader: {s.w.cfg.Namespace + "/" + s.w.cfg.Pool}}
+	}
+	return http.Header{SessionHeader: {s.id}}
 }
 
 // meet takes in the epoch of an answer: errLowerEpoch when a newer owner is known, so that the answer

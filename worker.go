@@ -21,7 +21,7 @@ import (
 // WorkerConfig says what a worker is and how it reaches the servers. Server (or Servers) and Pool must
 // be set; the zero value of every other field is usable.
 type WorkerConfig struct {
-	Server    string            // address, such as http://127.0.0.1:7070; a bare host:port means http
+	Server    string            // address, such as http://127.0.0.1:7070, or several separated by commas; a bare host:port means http
 	Servers   []string          // more addresses; the next one is tried when one does not answer
 	Namespace string            // default "default"
 	Pool      string            // group of workers that offer the same handlers

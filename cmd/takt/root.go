@@ -34,7 +34,7 @@ func newRootCommand() *cobra.Command {
 		},
 	}
 	f := root.PersistentFlags()
-	f.StringVar(&g.server, "server", "http://127.0.0.1:7070", "address of a server")
+	f.StringVar(&g.server, "server", "http://127.0.0.1:7070", "address of a server, or several separated by commas")
 	f.StringVarP(&g.namespace, "namespace", "n", "default", "namespace to work in")
 	f.StringVar(&g.tokenFile, "token-file", "", "file with the token; people may also set TAKT_TOKEN")
 	f.StringVar(&g.caFile, "ca-file", "", "PEM file of the certificates that vouch for an https server (default: the system's)")
