@@ -29,6 +29,9 @@ func (e *Expression) setWeekdays(set uint64) {
 // canFire tells whether some day matches. Every date, 29 February too, falls on every weekday within the
 // 400 years after which the calendar repeats, so weekdays need no look.
 func (e *Expression) canFire() bool {
+	if e.special != nil || e.years != nil {
+		return e.canFireSpecially()
+	}
 	if e.either {
 		return true
 	}
@@ -43,7 +46,7 @@ func (e *Expression) canFire() bool {
 // days are the matching days of the month that begins at first.
 func (e *Expression) days(first time.Time) uint32 {
 	year, month, _ := first.Date()
-	if e.month>>month&1 == 0 {
+	if e.month>>month&1 == 0 || !e.years.has(year) {
 		return 0
 	}
 	length := lengths[month]
@@ -51,6 +54,10 @@ func (e *Expression) days(first time.Time) uint32 {
 		length = 28
 	}
 	week := e.byWeekday[first.Weekday()]
+	if e.special != nil {
+		// A special day is one of day of month or of week, and the other field is ?.
+		return (e.day&week | e.specials(length, first.Weekday())) & daysUpTo(length)
+	}
 	if e.either {
 		return (e.day | week) & daysUpTo(length)
 	}

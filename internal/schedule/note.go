@@ -18,40 +18,50 @@ func Note(s Schedule, at time.Time) string {
 	if now.start != math.MinInt64 {
 		shown := now.shownBefore(c.zone)
 		if reading < shown {
+			if !c.expr.interval && c.dst.Overlap == OverlapLast {
+				return fmt.Sprintf("%s comes twice: fires the last time only", reading)
+			}
 			return fmt.Sprintf("second %s: the clock went back", reading)
 		}
 		if note := c.noteSkipped(shown, now, at); note != "" {
 			return note
 		}
 	}
-	if now.end != math.MaxInt64 {
-		if after := spanAt(c.zone, now.end); reading >= wall(now.end+after.offset) {
-			if c.expr.interval {
-				return fmt.Sprintf("first %s: the clock goes back and it comes again", reading)
-			}
-			return fmt.Sprintf("%s comes twice: fires the first time only", reading)
+	if now.end != math.MaxInt64 && reading >= now.shownAgain(c.zone) {
+		if c.expr.interval || c.dst.Overlap == OverlapBoth {
+			return fmt.Sprintf("first %s: the clock goes back and it comes again", reading)
 		}
+		return fmt.Sprintf("%s comes twice: fires the first time only", reading)
 	}
 	return ""
 }
 
-// noteSkipped looks at the readings that the step to span now skipped, if at is the first instant in it.
+// noteSkipped looks at the readings that the step to span now skipped, if at comes of them or is the first instant
+// behind them.
 func (c *cron) noteSkipped(shown wall, now span, at time.Time) string {
 	begin := wall(now.start + now.offset)
 	skipped, ok := c.expr.first(shown, begin)
 	if !ok {
 		return ""
 	}
-	if !c.expr.interval {
-		if at.Unix() != now.start {
+	const because = "%s: %s does not exist, the clock goes from %s to %s"
+	reading := wall(at.Unix() + now.offset)
+	switch {
+	case c.expr.interval || c.dst.Gap == GapSkip:
+		if first, _ := c.Next(time.Unix(now.start-1, 0)); !first.Equal(at) {
 			return ""
 		}
-		return fmt.Sprintf("moved: %s does not exist, the clock goes from %s to %s", skipped, shown, begin)
+		return fmt.Sprintf(because, "dropped before it", skipped, shown, begin)
+	case c.dst.Gap == GapShift:
+		from := reading - (begin - shown)
+		if w, ok := c.expr.first(from, begin); !ok || w != from || from < shown {
+			return ""
+		}
+		return fmt.Sprintf(because, "moved", from, shown, begin)
+	case at.Unix() == now.start:
+		return fmt.Sprintf(because, "moved", skipped, shown, begin)
 	}
-	if first, _ := c.Next(time.Unix(now.start-1, 0)); !first.Equal(at) {
-		return ""
-	}
-	return fmt.Sprintf("dropped before it: %s does not exist, the clock goes from %s to %s", skipped, shown, begin)
+	return ""
 }
 
 // String is the reading as a person says it.

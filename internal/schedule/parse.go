@@ -16,7 +16,7 @@ const MaxEvery = 3660 * 24 * time.Hour
 
 // Error says what is wrong with a Spec.
 type Error struct {
-	Field   string // "cron", "timeZone", "every", "at"; "" when several fields are at odds
+	Field   string // "cron", "dialect", "timeZone", "dst", "dst.gap", "dst.overlap", "every", "at"; "" when several fields are at odds
 	Message string // what is wrong and why
 	Hint    string // what to write instead; may be empty
 	Pos     int    // of the wrong part in Cron, in bytes, 1 is the first; 0: no single place
@@ -52,9 +52,13 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 	case set > 1:
 		return nil, &Error{Message: "only one of cron, every and at can be set"}
 	case spec.Cron != "":
-		return parseCron(spec.Cron, spec.TimeZone)
+		return parseCron(spec)
 	case spec.TimeZone != "":
 		return nil, &Error{Field: "timeZone", Message: "a time zone has a meaning for cron only"}
+	case spec.Dialect != "":
+		return nil, &Error{Field: "dialect", Message: "a dialect has a meaning for cron only"}
+	case spec.DST != DST{}:
+		return nil, &Error{Field: "dst", Message: "what steps of the clock do has a meaning for cron only"}
 	case spec.Every != 0:
 		return parseEvery(spec.Every, anchor)
 	default:
@@ -62,7 +66,12 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 	}
 }
 
-func parseCron(text, zone string) (Schedule, error) {
+func parseCron(spec Spec) (Schedule, error) {
+	dst := spec.DST.filled()
+	if err := dst.check(); err != nil {
+		return nil, err
+	}
+	text, zone := spec.Cron, spec.TimeZone
 	body, pos := text, 0
 	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
 		rest, ok := strings.CutPrefix(text, prefix)
@@ -88,14 +97,22 @@ func parseCron(text, zone string) (Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	expr, err := ParseExpression(body, DialectOf(body))
+	dialect := spec.Dialect
+	if dialect == "" {
+		dialect = DialectOf(body)
+	}
+	expr, err := ParseExpression(body, dialect, spec.Seed)
 	if err != nil {
 		if err.Pos > 0 {
 			err.Pos += pos
 		}
 		return nil, err
 	}
-	return &cron{expr: expr, zone: location}, nil
+	return &cron{expr: expr, zone: location, dst: dst}, nil
+}
+
+func policyError(field, got, want string) *Error {
+	return &Error{Field: field, Message: fmt.Sprintf("%.32q is no policy", got), Hint: "one of " + want}
 }
 
 // zones are the locations that were loaded, by name: there are some 600 names, and a location has several
@@ -118,6 +135,14 @@ func loadZone(name string) (*time.Location, *Error) {
 	}
 	zones.Store(name, location)
 	return location, nil
+}
+
+// Reading tells in which dialect a schedule's expression was read; "" when it has none.
+func Reading(s Schedule) Dialect {
+	if c, ok := s.(*cron); ok {
+		return c.expr.dialect
+	}
+	return ""
 }
 
 // Zone is the time zone of a cron schedule, UTC for others.

@@ -7,10 +7,68 @@ import "time"
 
 // Spec says when a job is due. Exactly one of Cron, Every and At is set.
 type Spec struct {
-	Cron     string        `json:"cron,omitempty"`     // 5 fields (unix5) or 6 (seconds6)
+	Cron     string        `json:"cron,omitempty"`     // in a dialect, see ParseExpression
+	Dialect  Dialect       `json:"dialect,omitempty"`  // of Cron; "" means what DialectOf says
 	TimeZone string        `json:"timeZone,omitempty"` // IANA name, for Cron; "" means UTC
+	DST      DST           `json:"dst,omitzero"`       // what steps of the clock do to times of day, for Cron
 	Every    time.Duration `json:"every,omitempty"`    // fixed rate from the anchor, ≥ 1 s, whole milliseconds
 	At       time.Time     `json:"at,omitzero"`        // once
+
+	// Seed gives H in Cron its values: what names the job, and stays. It is not part of what a person wrote.
+	Seed string `json:"-"`
+}
+
+// DST is what steps of the wall clock (daylight saving, changes of a zone) do to an expression that names
+// times of day. Expressions whose minute or hour holds * or / are intervals and do not ask: they fire at
+// every matching reading that a clock shows.
+type DST struct {
+	Gap     GapPolicy     `json:"gap,omitempty"`     // "" means next
+	Overlap OverlapPolicy `json:"overlap,omitempty"` // "" means first
+}
+
+// GapPolicy is what becomes of readings that a step forward skipped.
+type GapPolicy string
+
+// The gap policies.
+const (
+	GapNext  GapPolicy = "next"  // they fire together, once, at the first instant after the step
+	GapShift GapPolicy = "shift" // each fires later by the length of the step: 02:30 at 03:30
+	GapSkip  GapPolicy = "skip"  // they do not fire
+)
+
+// OverlapPolicy is what becomes of readings that a step back repeats.
+type OverlapPolicy string
+
+// The overlap policies.
+const (
+	OverlapFirst OverlapPolicy = "first" // they fire the first time only
+	OverlapLast  OverlapPolicy = "last"  // they fire the last time only
+	OverlapBoth  OverlapPolicy = "both"  // they fire each time
+)
+
+// filled puts in the defaults.
+func (d DST) filled() DST {
+	if d.Gap == "" {
+		d.Gap = GapNext
+	}
+	if d.Overlap == "" {
+		d.Overlap = OverlapFirst
+	}
+	return d
+}
+
+func (d DST) check() *Error {
+	switch d.Gap {
+	case GapNext, GapShift, GapSkip:
+	default:
+		return policyError("dst.gap", string(d.Gap), "next, shift or skip")
+	}
+	switch d.Overlap {
+	case OverlapFirst, OverlapLast, OverlapBoth:
+	default:
+		return policyError("dst.overlap", string(d.Overlap), "first, last or both")
+	}
+	return nil
 }
 
 // Schedule yields planned instants.

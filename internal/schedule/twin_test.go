@@ -20,6 +20,8 @@ type twin struct {
 	either   bool
 	interval bool
 	tick     time.Duration
+	dst      schedule.DST
+	quartz   *quartzTwin // its days and years, in place of the last fields
 }
 
 var limits = [6][2]int{{0, 59}, {0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}}
@@ -58,38 +60,76 @@ func newTwin(text string) twin {
 }
 
 func (w twin) matches(clock time.Time) bool {
+	if !w.match[4][int(clock.Month())] || !w.match[2][clock.Hour()] || !w.match[1][clock.Minute()] || !w.match[0][clock.Second()] {
+		return false
+	}
+	if w.quartz != nil {
+		return w.quartz.matches(clock)
+	}
 	day := w.match[3][clock.Day()]
 	weekday := w.match[5][int(clock.Weekday())] || clock.Weekday() == time.Sunday && w.match[5][7]
-	onDay := day && weekday
 	if w.either {
-		onDay = day || weekday
+		return day || weekday
 	}
-	return onDay && w.match[4][int(clock.Month())] && w.match[2][clock.Hour()] && w.match[1][clock.Minute()] && w.match[0][clock.Second()]
+	return day && weekday
+}
+
+// shows is what the wall clock shows, as if it were UTC.
+func shows(zone *time.Location, t time.Time) time.Time {
+	year, month, day := t.In(zone).Date()
+	hour, minute, second := t.In(zone).Clock()
+	return time.Date(year, month, day, hour, minute, second, 0, time.UTC)
+}
+
+// comesAgain looks for a later tick that shows the same reading.
+func comesAgain(zone *time.Location, t time.Time) bool {
+	now := shows(zone, t)
+	for d := 5 * time.Minute; d < 50*time.Hour; d += 5 * time.Minute {
+		if shows(zone, t.Add(d)).Equal(now) {
+			return true
+		}
+	}
+	return false
 }
 
 // fires are the planned instants in (from, until].
 func (w twin) fires(zone *time.Location, from, until time.Time) []time.Time {
-	clock := func(t time.Time) time.Time { // what the wall clock shows, as if it were UTC
-		year, month, day := t.In(zone).Date()
-		hour, minute, second := t.In(zone).Clock()
-		return time.Date(year, month, day, hour, minute, second, 0, time.UTC)
+	start := from.Truncate(w.tick).Add(-30 * time.Hour) // a shifted reading may come long after the step
+	if w.dst.Gap != schedule.GapShift {
+		start = from.Truncate(w.tick).Add(-time.Hour)
 	}
-	start := from.Truncate(w.tick).Add(-time.Hour)
-	latest := clock(start)
+	latest := shows(zone, start)
 	for t := start.Add(-50 * time.Hour); t.Before(start); t = t.Add(time.Minute) { // steps come between minutes
-		if end := clock(t.Truncate(time.Minute).Add(time.Minute - w.tick)); end.After(latest) {
+		if end := shows(zone, t.Truncate(time.Minute).Add(time.Minute-w.tick)); end.After(latest) {
 			latest = end
 		}
 	}
+	late := map[time.Time]bool{} // shifted by a step
 	var fired []time.Time
 	for t := start.Add(w.tick); !t.After(until); t = t.Add(w.tick) {
-		now := clock(t)
+		now := shows(zone, t)
 		due := w.matches(now)
 		if !w.interval {
-			due = due && now.After(latest)
-			for skipped := latest.Add(w.tick); skipped.Before(now); skipped = skipped.Add(w.tick) {
-				due = due || w.matches(skipped)
+			switch w.dst.Overlap {
+			case schedule.OverlapLast:
+				due = due && !comesAgain(zone, t)
+			case schedule.OverlapBoth:
+			default:
+				due = due && now.After(latest)
 			}
+			for skipped := latest.Add(w.tick); skipped.Before(now); skipped = skipped.Add(w.tick) {
+				if !w.matches(skipped) {
+					continue
+				}
+				switch w.dst.Gap {
+				case schedule.GapShift:
+					late[t.Add(skipped.Sub(latest.Add(w.tick)))] = true
+				case schedule.GapSkip:
+				default:
+					due = true
+				}
+			}
+			due = due || late[t]
 		}
 		if now.After(latest) {
 			latest = now
@@ -166,7 +206,11 @@ func expression(fields int) *rapid.Generator[string] {
 }
 
 // compare walks a stretch around a step with the schedule and with the twin.
-func compare(t *rapid.T, text string, stretch time.Duration) {
+func compare(t *rapid.T, text string, w twin, dialect schedule.Dialect, stretch time.Duration) {
+	w.dst = schedule.DST{
+		Gap:     rapid.SampledFrom([]schedule.GapPolicy{"", schedule.GapNext, schedule.GapShift, schedule.GapSkip}).Draw(t, "gap"),
+		Overlap: rapid.SampledFrom([]schedule.OverlapPolicy{"", schedule.OverlapFirst, schedule.OverlapLast, schedule.OverlapBoth}).Draw(t, "overlap"),
+	}
 	m := rapid.SampledFrom(moments).Draw(t, "moment")
 	step, err := time.Parse(time.RFC3339, m.at)
 	if err != nil {
@@ -176,7 +220,7 @@ func compare(t *rapid.T, text string, stretch time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := schedule.Parse(schedule.Spec{Cron: text, TimeZone: m.zone}, time.Time{})
+	s, err := schedule.Parse(schedule.Spec{Cron: text, Dialect: dialect, TimeZone: m.zone, DST: w.dst}, time.Time{})
 	if err != nil {
 		if strings.Contains(err.Error(), "never comes") {
 			t.Skip("never fires")
@@ -186,21 +230,25 @@ func compare(t *rapid.T, text string, stretch time.Duration) {
 	reach := rapid.SampledFrom([]time.Duration{stretch / 2, 3 * time.Hour}).Draw(t, "reach")
 	from := step.Add(time.Duration(rapid.Int64Range(-int64(reach), int64(reach)).Draw(t, "offset")))
 	until := from.Add(stretch)
-	want := newTwin(text).fires(zone, from, until)
+	want := w.fires(zone, from, until)
 	at := from
 	for i := 0; ; i++ {
 		next, ok := s.Next(at)
 		if !ok || next.After(until) {
 			if i < len(want) {
-				t.Fatalf("%q in %s after %v: %v, %v; want %v", text, m.zone, at, next, ok, want[i])
+				t.Fatalf("%q in %s (%+v) after %v: %v, %v; want %v", text, m.zone, w.dst, at, next, ok, want[i])
 			}
 			return
 		}
 		if !next.After(at) {
 			t.Fatalf("%q in %s: %v does not come after %v", text, m.zone, next, at)
 		}
+		if prev, ok := schedule.Prev(s, next); i > 0 && (!ok || !prev.Equal(at)) {
+			t.Fatalf("%q in %s (%+v): before %v comes %v, %v; want %v", text, m.zone, w.dst, next, prev, ok, at)
+		}
+		schedule.Note(s, next)
 		if i >= len(want) || !next.Equal(want[i]) {
-			t.Fatalf("%q in %s after %v: %v; want %v", text, m.zone, at, next, want[min(i, len(want)):])
+			t.Fatalf("%q in %s (%+v) after %v: %v; want %v", text, m.zone, w.dst, at, next, want[min(i, len(want)):])
 		}
 		at = next
 	}
@@ -209,9 +257,15 @@ func compare(t *rapid.T, text string, stretch time.Duration) {
 func TestNextAgainstTwin(t *testing.T) {
 	t.Parallel()
 	t.Run("minutes", rapid.MakeCheck(func(t *rapid.T) {
-		compare(t, expression(5).Draw(t, "expr"), 4*24*time.Hour)
+		text := expression(5).Draw(t, "expr")
+		compare(t, text, newTwin(text), "", 4*24*time.Hour)
 	}))
 	t.Run("seconds", rapid.MakeCheck(func(t *rapid.T) {
-		compare(t, expression(6).Draw(t, "expr"), 4*time.Hour)
+		text := expression(6).Draw(t, "expr")
+		compare(t, text, newTwin(text), "", 4*time.Hour)
+	}))
+	t.Run("quartz", rapid.MakeCheck(func(t *rapid.T) {
+		text := quartzExpression().Draw(t, "expr")
+		compare(t, text, newQuartzTwin(text), schedule.Quartz, 33*24*time.Hour)
 	}))
 }

@@ -9,6 +9,7 @@ import (
 type cron struct {
 	expr *Expression
 	zone *time.Location
+	dst  DST // filled
 }
 
 // horizon bounds the search for the next instant, in years. The rarest day is a 29 February on a given
@@ -64,10 +65,20 @@ func (s span) shownBefore(zone *time.Location) wall {
 	return shown
 }
 
+// shownAgain is the earliest reading that clocks of the zone show after s has ended: from there on, what s shows comes
+// again. It is below s.end + s.offset before a step back only.
+func (s span) shownAgain(zone *time.Location) wall {
+	again := wall(math.MaxInt64)
+	for b := s; b.end != math.MaxInt64 && b.end < s.end+unsettled; {
+		b = spanAt(zone, b.end)
+		again = min(again, wall(b.start+b.offset))
+	}
+	return again
+}
+
 // Next follows two rules. An interval expression (minute or hour holds * or /) fires at every matching
 // reading that a clock shows: skipped ones do not fire, repeated ones fire twice. Any other expression
-// names times of day: it fires once for each reading, at the first time it is shown; readings that a step
-// forward skipped fire together at the first instant after the step.
+// names times of day: what steps of the clock do to them, its DST policy says.
 func (c *cron) Next(after time.Time) (time.Time, bool) {
 	if after.Unix() >= dusk {
 		return time.Time{}, false
@@ -76,24 +87,65 @@ func (c *cron) Next(after time.Time) (time.Time, bool) {
 	stop := min(time.Unix(from, 0).AddDate(horizon, 0, 0).Unix(), dusk)
 	for from < stop {
 		s := spanAt(c.zone, from)
-		if w, ok := c.expr.first(c.lowerBound(s, from), wall(min(s.end, stop)+s.offset)); ok {
-			// a skipped reading lies, on this span's clock, before its start
-			return time.Unix(max(int64(w)-s.offset, s.start), 0).UTC(), true
+		end := wall(min(s.end, stop) + s.offset)
+		var w wall
+		var ok bool
+		if c.expr.interval {
+			w, ok = c.expr.first(wall(from+s.offset), end)
+		} else {
+			w, ok = c.timeOfDay(s, from, end)
+		}
+		if ok {
+			return time.Unix(int64(w)-s.offset, 0).UTC(), true
 		}
 		from = s.end
 	}
 	return time.Time{}, false
 }
 
-// lowerBound is the first reading that may fire at from or later in s.
-func (c *cron) lowerBound(s span, from int64) wall {
-	reading := wall(from + s.offset)
-	if c.expr.interval || s.start == math.MinInt64 || from-s.start > unsettled {
-		return reading
+// timeOfDay is the first reading of s, from the instant from on and below end, at which times of day fire.
+func (c *cron) timeOfDay(s span, from int64, end wall) (wall, bool) {
+	reading, begin := wall(from+s.offset), wall(s.start+s.offset)
+	fresh := s.start == math.MinInt64 || from-s.start > unsettled // no step back or forward still matters
+	shown := begin
+	if !fresh {
+		shown = s.shownBefore(c.zone)
 	}
-	shown := s.shownBefore(c.zone)
-	if from == s.start {
-		return shown
+	low := reading
+	switch c.dst.Overlap {
+	case OverlapLast:
+		if s.end != math.MaxInt64 {
+			end = min(end, s.shownAgain(c.zone))
+		}
+	case OverlapFirst:
+		if !fresh {
+			low = max(low, shown)
+		}
 	}
-	return max(reading, shown)
+	w, ok := c.expr.first(low, end)
+	if fresh || shown >= begin {
+		return w, ok
+	}
+	if late, moved := c.skipped(shown, begin, reading); moved && (!ok || late < w) {
+		return late, late < end
+	}
+	return w, ok
+}
+
+// skipped is the first reading, not before reading, at which a time of day fires that the step from shown to
+// begin has skipped.
+func (c *cron) skipped(shown, begin, reading wall) (wall, bool) {
+	switch c.dst.Gap {
+	case GapNext:
+		if reading > begin {
+			return 0, false
+		}
+		_, ok := c.expr.first(shown, begin)
+		return begin, ok
+	case GapShift:
+		step := begin - shown
+		w, ok := c.expr.first(max(shown, reading-step), begin)
+		return w + step, ok
+	}
+	return 0, false
 }
