@@ -108,6 +108,29 @@ func flagsText(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
+// wordsOfFiles is what internal/jobfile/scalars.go does; its table of tests has every row.
+const wordsOfFiles = `
+## What a word means
+
+Readers of YAML differ in what a word without quotes is. In job files JSON decides first; beyond JSON a word means what readers of YAML 1.1 and 1.2
+agree upon, and where they differ it is refused with its line and column, never guessed. All faults of all files are told in one run.
+
+| written | meaning |
+|---|---|
+| ` + "`1`, `-0.0`, `1.10`, `1e3`, `9007199254740993`" + ` | numbers, as in JSON. In ` + "`params`" + ` they keep their digits: nothing is rounded |
+| ` + "`+1`, `.5`, `1.`, `0x1F`" + ` | the numbers 1, 0.5, 1 and 31 |
+| ` + "`010`, `08`, `0o10`, `0b11`, `1_000`" + ` | refused: write ` + "`8`" + ` or ` + "`1000`" + `, or put text in quotes |
+| ` + "`1e400`, `1e-400`" + ` | refused: beyond what a number of 64 bits holds |
+| ` + "`.inf`, `.nan`" + ` | refused: JSON has no such number |
+| ` + "`true`, `False`, `null`, `~`" + `, nothing | true, false, null |
+| ` + "`yes`, `no`, `on`, `off`" + ` | refused, but where a field takes text (a label, the owner), which it then is |
+| ` + "`2026-01-31`, `12:30`, `1.2.3`" + `, other words | text as it is written; fields that take an instant read it in RFC 3339 |
+| ` + "`\"010\"`, `'yes'`, `!!str 010`" + ` | text |
+| ` + "`!!binary …`, `!!int 5`, `!mine x`" + ` | refused: no tag but ` + "`!!str`" + ` is taken |
+| keys such as ` + "`1:`, `010:`, `true:`" + ` | text as it is written; a key twice is refused |
+| ` + "`&name`, `*name`, `<<:`" + ` | anchors, aliases and merges; ` + "`<<`" + ` stands first in its mapping |
+`
+
 func jobFilePage(t *testing.T) string {
 	example, err := os.ReadFile(filepath.Join("testdata", "jobfile.yaml"))
 	if err != nil {
@@ -123,7 +146,7 @@ its default, which is not written back. Durations are written 90s, 1h30m, 2d or 
 
 ` + "`takt validate -f FILE` checks a file without a server, `takt diff -f FILE` shows what it would change, `takt apply -f FILE` applies all of it or\n" +
 		"nothing. `takt schema job` prints the JSON Schema for editors, `takt schema job.spec.retry` explains one field.\n\n" +
-		"```yaml\n" + string(example) + "```\n\n| field | what | meaning |\n|---|---|---|\n")
+		"```yaml\n" + string(example) + "```\n" + wordsOfFiles + "\n## Fields\n\n| field | what | meaning |\n|---|---|---|\n")
 	var rows func(path string)
 	rows = func(path string) {
 		f, err := jobfile.Explain(path)

@@ -17,8 +17,6 @@ const (
 	MaxParams     = job.MaxParams // bytes of a job's params and of a request's, laid over each other too
 	MaxRequestKey = 128           // visible ASCII characters
 	MaxNote       = 1 << 10       // bytes of what a person says about a cancel or rerun
-	MaxLabels     = 32
-	MaxLabelValue = 256 // bytes
 )
 
 // Effect tells whether a write is in force.

@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"regexp"
-	"unicode/utf8"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -77,8 +75,6 @@ func planned(row store.JobRow) bool {
 	return true
 }
 
-var labelPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?$`)
-
 func checkPut(r *PutRequest) error {
 	if !job.ValidName(r.Namespace) {
 		return badName("metadata.namespace")
@@ -86,18 +82,8 @@ func checkPut(r *PutRequest) error {
 	if !job.ValidName(r.Name) {
 		return badName("metadata.name")
 	}
-	if len(r.Labels) > MaxLabels {
-		return job.Errorf(job.KindInvalid, "too_many_labels", "a job has at most %d labels", MaxLabels).WithField("metadata.labels")
-	}
-	for k, v := range r.Labels {
-		if !labelPattern.MatchString(k) {
-			return job.Errorf(job.KindInvalid, "bad_label", "a label's name is no name").WithField("metadata.labels").
-				WithHint("names are 1 to 63 letters, digits, '.', '_', '/' and '-', with a letter or digit at both ends")
-		}
-		if len(v) > MaxLabelValue || !utf8.ValidString(v) {
-			return job.Errorf(job.KindInvalid, "bad_label", "the label's value is longer than %d bytes", MaxLabelValue).
-				WithField("metadata.labels." + k)
-		}
+	if e := job.CheckLabels(r.Labels); e != nil {
+		return e
 	}
 	return r.Spec.Validate()
 }

@@ -2,7 +2,9 @@ package jobfile
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -44,6 +46,25 @@ func (es Errors) Error() string {
 		lines = append(lines, e.Error())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// has tells whether a field has a fault.
+func (es Errors) has(field string) bool {
+	return field != "" && slices.ContainsFunc(es, func(e *Error) bool { return e.Field == field })
+}
+
+// below tells whether a field or one inside it has a fault.
+func (es Errors) below(field string) bool {
+	return slices.ContainsFunc(es, func(e *Error) bool {
+		rest, ok := strings.CutPrefix(e.Field, field)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	})
+}
+
+// inOrder sorts by the places in the text.
+func (es Errors) inOrder() Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
+	return es
 }
 
 // show adds the lines of the file that the faults are in.

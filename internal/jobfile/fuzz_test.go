@@ -102,6 +102,9 @@ func FuzzParse(f *testing.F) {
 	for _, text := range costly {
 		f.Add(text[:min(len(text), 300)])
 	}
+	for _, w := range words {
+		f.Add(hostileHead + "  params: " + w.yaml + "\n")
+	}
 	for _, c := range hostileFiles {
 		f.Add(c.text)
 	}

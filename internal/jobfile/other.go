@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/goccy/go-yaml"
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
@@ -31,7 +31,7 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 		}
 		tree, err := parser.Parse(tokens, 0)
 		if err != nil {
-			return value, nil, Errors{syntaxError(file, err)}
+			return value, nil, Errors{syntaxError(file, err)}.show(data)
 		}
 		for _, d := range tree.Docs {
 			if d.Body != nil && d.Body.Type() != ast.NullType && d.Body.Type() != ast.CommentType {
@@ -48,24 +48,18 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 		return value, nil, Errors{{File: file, Line: second.line, Column: second.column,
 			Message: "a second document: the file holds one of kind " + kind}}
 	}
-	doc := &Doc{File: file, places: findPlaces(bodies[0])}
+	doc := &Doc{File: file, text: data, places: findPlaces(bodies[0])}
 	doc.Line = doc.places.value("").line
 	if e := tooLarge(file, bodies[0]); e != nil {
 		return value, nil, Errors{e}.show(data)
 	}
-	var tree any
-	if err := yaml.NodeToValue(bodies[0], &tree); err != nil {
-		return value, nil, Errors{syntaxError(file, err)}
-	}
-	text, err := json.Marshal(tree)
-	if err != nil {
-		return value, nil, Errors{doc.At("", "the document has a value that JSON cannot carry: "+err.Error(), "")}
-	}
-	if errs := doc.checkAs(text, reflect.TypeFor[T](), kind); len(errs) > 0 {
-		return value, nil, errs
+	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	text, faults := doc.judge(bodies[0], registry, registry.Schema(reflect.TypeFor[T](), false, kind))
+	if len(faults) > 0 {
+		return value, nil, faults.show(data)
 	}
 	if err := json.Unmarshal(text, &value); err != nil {
-		return value, nil, Errors{doc.At(fieldOf(err), err.Error(), "")}
+		return value, nil, Errors{doc.undecodable(err)}
 	}
 	return value, doc, nil
 }

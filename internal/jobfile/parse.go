@@ -1,11 +1,9 @@
 package jobfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -49,7 +47,8 @@ func Parse(file string, data []byte) ([]Doc, error) {
 		}
 		tree, err := parser.Parse(tokens, 0)
 		if err != nil {
-			return nil, append(faults, syntaxError(file, err)).show(data)
+			faults = append(faults, syntaxError(file, err))
+			continue
 		}
 		for _, d := range tree.Docs {
 			if d.Body == nil || d.Body.Type() == ast.NullType || d.Body.Type() == ast.CommentType {
@@ -92,54 +91,59 @@ func (d *Doc) At(field, message, hint string) *Error {
 func read(file string, data []byte, body ast.Node) (Doc, Errors) {
 	doc := Doc{File: file, text: data, places: findPlaces(body)}
 	doc.Line = doc.places.value("").line
-	var value any
-	if err := yaml.NodeToValue(body, &value); err != nil {
-		return doc, Errors{syntaxError(file, err)}
+	registry, root := jobSchema()
+	text, faults := doc.judge(body, registry, resolve(registry, root))
+	if text == nil {
+		return doc, faults
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return doc, Errors{doc.At("", "the document has a value that JSON cannot carry: "+err.Error(), "")}
-	}
-	if errs := doc.check(text); len(errs) > 0 {
-		return doc, errs
+	faults = append(faults, doc.checkRules(text, faults)...)
+	if len(faults) > 0 {
+		return doc, faults.inOrder()
 	}
 	if err := json.Unmarshal(text, &doc.Job); err != nil {
-		return doc, Errors{doc.At(fieldOf(err), err.Error(), "")}
+		return doc, Errors{doc.undecodable(err)}
 	}
-	return doc, doc.checkSchedules()
+	return doc, nil
 }
 
-// check applies the rules that takt.Job's tags declare: the ones the server applies to the same text.
-func (d *Doc) check(text []byte) Errors {
-	registry, root := jobSchema()
-	return d.judge(text, registry, resolve(registry, root))
-}
-
-// checkAs applies the rules that the tags of a type declare.
-func (d *Doc) checkAs(text []byte, typ reflect.Type, name string) Errors {
-	registry := huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
-	return d.judge(text, registry, registry.Schema(typ, false, name))
-}
-
-func (d *Doc) judge(text []byte, registry huma.Registry, schema *huma.Schema) Errors {
+// judge gives the JSON of a document, and every fault that the tags of its type find: the rules that the server
+// applies to the same text. nil: there is no JSON of it.
+func (d *Doc) judge(body ast.Node, registry huma.Registry, schema *huma.Schema) ([]byte, Errors) {
+	words := settler{file: d.File, registry: registry}
+	body = words.settle(body, schema, "")
+	faults := words.faults
+	var tree any
+	if err := yaml.NodeToValue(body, &tree); err != nil {
+		return nil, append(faults, syntaxError(d.File, err))
+	}
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return nil, append(faults, d.At("", "the document has a value that JSON cannot carry: "+err.Error(), ""))
+	}
 	var value any
-	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&value); err != nil {
-		return Errors{d.At("", err.Error(), "")}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil, append(faults, d.At("", err.Error(), ""))
 	}
 	var res huma.ValidateResult
 	huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, value, &res)
-	var faults Errors
+	var more Errors
 	for _, err := range res.Errors {
-		faults = append(faults, d.explain(err, registry, schema))
+		more = append(more, d.explain(err, registry, schema))
 	}
-	faults = append(faults, d.strict(registry, schema, "", value)...)
-	slices.SortStableFunc(faults, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
+	more = append(more, d.strict(registry, schema, "", value)...)
+	for _, e := range more {
+		if !faults.has(e.Field) { // of a word that means nothing, that is said already
+			faults = append(faults, e)
 		}
-		return a.Column - b.Column
-	})
-	return faults
+	}
+	return text, faults.inOrder()
+}
+
+func (d *Doc) undecodable(err error) *Error {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return d.At(t.Field, "wrong type: "+t.Value+" does not fit here", "see `takt schema job."+t.Field+"`")
+	}
+	return d.At("", err.Error(), "")
 }
 
 func syntaxError(file string, err error) *Error {
@@ -152,11 +156,4 @@ func syntaxError(file string, err error) *Error {
 		}
 	}
 	return e
-}
-
-func fieldOf(err error) string {
-	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return t.Field
-	}
-	return ""
 }

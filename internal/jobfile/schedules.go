@@ -1,35 +1,72 @@
 package jobfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/schedule"
 )
 
-// checkSchedules applies what no tag can say: each schedule is one of its kinds and can be read, names are
-// single, and main is the name of spec.schedule.
-func (d *Doc) checkSchedules() Errors {
-	var faults Errors
-	if s := d.Job.Spec.Schedule; s != nil {
-		faults = d.checkSchedule(s, "spec.schedule")
+// checkRules applies what no tag can say, to all parts of a document in which the tags found no fault: so that a
+// person sees every fault at once.
+func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
+	var parts struct {
+		Metadata struct {
+			Labels json.RawMessage
+		}
+		Spec struct {
+			Params, Schedule, Schedules json.RawMessage
+		}
+	}
+	if json.Unmarshal(text, &parts) != nil {
+		return nil // something is no mapping: that is known
+	}
+	if labels := map[string]string{}; json.Unmarshal(parts.Metadata.Labels, &labels) == nil && !known.below("metadata.labels") {
+		if e := job.CheckLabels(labels); e != nil {
+			faults = append(faults, d.At(e.Field, e.Message, e.Hint))
+		}
+	}
+	if n := len(parts.Spec.Params); n > job.MaxParams {
+		faults = append(faults, d.At("spec.params", fmt.Sprintf("params have %d bytes, at most %d are taken", n, job.MaxParams),
+			"keep large inputs in your own storage and pass a reference"))
+	}
+	var one *takt.ScheduleSpec
+	if !known.below("spec.schedule") && json.Unmarshal(parts.Spec.Schedule, &one) == nil && one != nil {
+		faults = append(faults, d.checkSchedule(one, "spec.schedule")...)
+	}
+	var many []json.RawMessage
+	if json.Unmarshal(parts.Spec.Schedules, &many) != nil {
+		return faults
 	}
 	seen := map[string]bool{}
-	for i := range d.Job.Spec.Schedules {
+	for i := range many {
 		field := fmt.Sprintf("spec.schedules[%d]", i)
-		s := &d.Job.Spec.Schedules[i]
-		switch {
-		case s.Name == "main":
-			faults = append(faults, d.At(field+".name", "main is the name of spec.schedule", "write it as spec.schedule, or give it another name"))
-		case seen[s.Name]:
-			faults = append(faults, d.At(field+".name", fmt.Sprintf("another schedule has the name %s", s.Name), ""))
+		var s takt.NamedSchedule
+		var name struct{ Name string }
+		if json.Unmarshal(many[i], &name) == nil && !known.below(field+".name") {
+			faults = append(faults, d.checkName(name.Name, field+".name", seen)...)
 		}
-		seen[s.Name] = true
-		one := s.Schedule()
-		faults = append(faults, d.checkSchedule(&one, field)...)
+		if !known.below(field) && json.Unmarshal(many[i], &s) == nil {
+			one := s.Schedule()
+			faults = append(faults, d.checkSchedule(&one, field)...)
+		}
 	}
+	return faults
+}
+
+// checkName judges the name of one of spec.schedules: it is single, and not main.
+func (d *Doc) checkName(name, field string, seen map[string]bool) (faults Errors) {
+	switch {
+	case name == job.MainSchedule:
+		faults = Errors{d.At(field, "main is the name of spec.schedule", "write it as spec.schedule, or give it another name")}
+	case seen[name]:
+		faults = Errors{d.At(field, fmt.Sprintf("another schedule has the name %s", name), "names are single in a job")}
+	}
+	seen[name] = true
 	return faults
 }
 

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/taktsched/takt"
 )
 
 // plainText takes off a byte order mark, which editors on Windows write, and refuses bytes that are no text.
@@ -39,6 +41,19 @@ func (d *Doc) strict(registry huma.Registry, s *huma.Schema, path string, value 
 	case string:
 		if strings.ContainsRune(v, 0) {
 			faults = append(faults, d.At(path, "NUL in the text", "leave it out"))
+		}
+		if s == nil {
+			break
+		}
+		var e *Error
+		switch {
+		case s.Pattern == takt.DurationPattern:
+			e = d.checkDuration(path, v)
+		case s.Format == "date-time":
+			e = d.checkInstant(path, v)
+		}
+		if e != nil {
+			faults = append(faults, e)
 		}
 	case []any:
 		var items *huma.Schema
