@@ -63,7 +63,8 @@ func inHouse(t *testing.T, play func(h *house)) *drill.History {
 // node starts a node over its own view of the store.
 func (h *house) node(name string, st store.Store, change func(*partition.Config)) *partition.Node {
 	h.t.Helper()
-	cfg := partition.Config{Store: st, Server: name, Incarnation: name, Engine: engine.Default(), Observe: h.observe}
+	cfg := partition.Config{Store: st, Server: name, Incarnation: name, Engine: engine.Default(), Observe: h.observe,
+		Live: func() []string { return []string{name} }} // nobody steps back for another by himself
 	if change != nil {
 		change(&cfg)
 	}

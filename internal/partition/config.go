@@ -27,8 +27,11 @@ type Config struct {
 	Engine      engine.Config // zero: engine.Default; Partition, Epoch and the lengths of Lease are filled in
 	Lease       Lease         // filled by Filled, refused by Check
 
+	Self  store.Server                              // what others read of this server: Address, Key, Build, Level; the rest is filled in
+	Reach func(context.Context, store.Server) error // tells whether another server answers at its address; nil: nobody is ever marked unreachable
+
 	Wall   func() time.Time     // the one wall clock of the node (R9); nil: time.Now
-	Live   func() []string      // names of the live servers, this one included; nil: this one alone
+	Live   func() []string      // names of the live servers, this one included; nil: by their rows, or this one alone when it is the sole one
 	Jitter func() time.Duration // added to every tick of every loop, so that virtual clusters replay; nil: none. Called by many goroutines
 	Seed   uint64               // of the back-off's jitter
 	Logger *slog.Logger         // nil: discard
@@ -52,6 +55,7 @@ type Switches struct {
 	NoDeadline       bool // the owner does not look at its own deadline
 	EpochsIgnored    bool // calls that have met a higher epoch are answered
 	RenewWithoutStep bool // no watchdog: a runner that hangs keeps its lease
+	NeverSitsOut     bool // a server that nobody reaches keeps what it owns
 	LineageIgnored   bool // a database that forgot its tail is used as if it had not
 }
 
@@ -89,7 +93,7 @@ func (c Config) filled() (Config, error) {
 	if c.Wall == nil {
 		c.Wall = time.Now
 	}
-	if c.Live == nil {
+	if c.Live == nil && c.Sole {
 		c.Live = func() []string { return []string{c.Server} }
 	}
 	if c.Jitter == nil {

@@ -208,6 +208,15 @@ func (t *tenure) crashPoints(at string, kinds []string) (end *ending) {
 	return nil
 }
 
+// handOver ends a tenure so that another server may have the partition.
+func (t *tenure) handOver(ctx context.Context) *ending {
+	end := t.stop(ctx)
+	if !t.seat.n.crashed(ctx) {
+		end.why = endGiven
+	}
+	return end
+}
+
 // stop ends a tenure gracefully: the commit on the way is waited for, so that its callers learn of it.
 func (t *tenure) stop(ctx context.Context) *ending {
 	t.seat.current.CompareAndSwap(t, nil)

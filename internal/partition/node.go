@@ -29,6 +29,8 @@ type Node struct {
 	clock   *boottime.Clock // the holder's clock
 	seats   []*seat         // by partition
 	entries *entries
+	members *members // nil: the sole server, or Config.Live tells who lives
+	hinter  *hinter
 	look    chan struct{} // asks the watcher to look at once
 	reply   atomic.Uint64 // newest engine.ReplyID
 	running atomic.Bool
@@ -47,7 +49,12 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, start: time.Now(), clock: boottime.Start(), entries: newEntries(), look: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, start: time.Now(), clock: boottime.Start(), entries: newEntries(), look: make(chan struct{}, 1),
+		hinter: newHinter(cfg.Store)}
+	if cfg.Live == nil {
+		n.members = newMembers(n)
+		n.cfg.Live = n.members.live
+	}
 	for p, row := range rows {
 		if row.Partition != p {
 			return nil, job.Errorf(job.KindInternal, "bad_partitions", "the store lists partition %d in place %d", row.Partition, p)
@@ -57,24 +64,54 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// Run owns partitions until ctx ends; then it answers who waits, releases what it owns and returns nil.
-// It takes at most about two seconds for that. It returns ErrCrashed when a crash point fired. Call it once.
+// Run owns partitions until ctx ends; then it is not ready any more, answers who waits, releases what it owns, all
+// partitions at once, and returns nil. It takes at most about two seconds for that. It returns ErrCrashed when a
+// crash point fired. Call it once.
 func (n *Node) Run(ctx context.Context) error {
-	ctx, die := context.WithCancelCause(ctx)
+	inner, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
 	n.die = die
 	n.running.Store(true)
 	defer n.running.Store(false)
-	var wg sync.WaitGroup
-	wg.Go(func() { n.watchRows(ctx) })
+	var seats, rest sync.WaitGroup
 	for _, s := range n.seats {
-		wg.Go(func() { s.run(ctx) })
+		seats.Go(func() { s.run(inner) })
 	}
-	wg.Wait()
-	if n.crashed(ctx) {
+	around, end := context.WithCancel(inner)
+	defer end()
+	n.runAround(around, &rest)
+	select {
+	case <-ctx.Done():
+		n.running.Store(false)
+		if n.members != nil {
+			n.members.announce()
+		}
+		die(nil)
+	case <-inner.Done():
+	}
+	seats.Wait()
+	end()
+	rest.Wait()
+	if n.crashed(inner) {
 		return ErrCrashed
 	}
+	if n.members != nil {
+		n.members.leave()
+	}
 	return nil
+}
+
+// runAround starts what goes on beside the seats.
+func (n *Node) runAround(ctx context.Context, wg *sync.WaitGroup) {
+	wg.Go(func() { n.watchRows(ctx) })
+	if n.members != nil {
+		wg.Go(func() { n.members.beat(ctx) })
+		wg.Go(func() { n.members.reach(ctx) })
+	}
+	if n.hinter.store != nil {
+		wg.Go(func() { n.sendHints(ctx) })
+		wg.Go(func() { n.hear(ctx) })
+	}
 }
 
 func (n *Node) crashed(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrCrashed) }
@@ -85,24 +122,12 @@ func (n *Node) mono() time.Duration { return time.Since(n.start) }
 // watchRows looks at all partition rows each Lease.Look, and at once when a seat asks for it, and tells
 // the seats that own nothing what it saw.
 func (n *Node) watchRows(ctx context.Context) {
-	watches := make([]watch, len(n.seats))
-	failing, lineage := false, ""
+	w := &watcher{n: n, watches: make([]watch, len(n.seats))}
+	failing := false
 	for {
-		asked := n.mono()
-		rows, err := n.cfg.Store.PartitionRows(ctx)
-		got := n.mono()
-		if err == nil {
-			lineage, err = n.watchLineage(ctx, lineage)
-		}
-		switch {
-		case err == nil:
-			for _, row := range rows {
-				if row.Partition < len(n.seats) {
-					n.seats[row.Partition].show(watches[row.Partition].see(row, asked, got))
-				}
-			}
-		case ctx.Err() == nil && !failing:
-			n.cfg.Logger.Error("partition rows could not be read; owned partitions go on until their lease ends, looking again each half second", "err", err)
+		err := w.look(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			n.cfg.Logger.Error("the rows of partitions and servers could not be read; owned partitions go on until their lease ends, looking again each half second", "err", err)
 		}
 		failing = err != nil
 		timer := time.NewTimer(n.cfg.Lease.Look + n.cfg.Jitter())
@@ -117,6 +142,45 @@ func (n *Node) watchRows(ctx context.Context) {
 	}
 }
 
+// watcher is what watchRows remembers.
+type watcher struct {
+	n       *Node
+	watches []watch // by partition
+	lineage string
+}
+
+// look reads the rows of partitions, then those of servers: who is seen to have released a partition is then seen to
+// stop or to sit out, too. A database that does not answer must not hang the watcher for good.
+func (w *watcher) look(ctx context.Context) error {
+	n := w.n
+	ctx, cancel := context.WithTimeout(ctx, n.cfg.Lease.OwnerTTL/2)
+	defer cancel()
+	asked := n.mono()
+	rows, err := n.cfg.Store.PartitionRows(ctx)
+	got := n.mono()
+	if err != nil {
+		return err
+	}
+	if w.lineage, err = n.watchLineage(ctx, w.lineage); err != nil {
+		return err
+	}
+	if n.members != nil {
+		if err := n.members.look(ctx); err != nil {
+			return err
+		}
+	}
+	for _, row := range rows {
+		if row.Partition < len(n.seats) {
+			n.seats[row.Partition].show(w.watches[row.Partition].see(row, asked, got))
+		}
+	}
+	if n.members != nil {
+		n.members.judged(n.mono())
+	}
+	n.balance()
+	return nil
+}
+
 // lookNow makes the watcher look at once.
 func (n *Node) lookNow() {
 	select {
@@ -126,8 +190,12 @@ func (n *Node) lookNow() {
 }
 
 // Ready is nil when every partition is answered for: owned here with a loaded engine, or (when this is
-// not the sole server) held by another one that is alive. The error has KindUnavailable.
+// not the sole server) held by another one that is alive; and this server neither stops nor sits out. The error has
+// KindUnavailable.
 func (n *Node) Ready() error {
+	if n.members != nil && !n.members.may() {
+		return job.Errorf(job.KindUnavailable, "not_ready", "this server stops, or sits out because no other can reach it")
+	}
 	for _, s := range n.seats {
 		if !n.running.Load() || !s.settled() {
 			return job.Errorf(job.KindUnavailable, "not_ready", "partition %d has no owner that is ready", s.partition)
@@ -146,7 +214,9 @@ func (n *Node) Wake(partition int) {
 	}
 	if t := n.seats[partition].current.Load(); t != nil {
 		t.wakeUp()
+		return
 	}
+	n.hinter.hint(partition)
 }
 
 // AwaitEntry implements Owners.

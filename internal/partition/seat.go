@@ -30,6 +30,7 @@ type seat struct {
 
 	sights  chan sighting // newest row; written by the watcher, read by the seat while it owns nothing
 	current atomic.Pointer[tenure]
+	moves   atomic.Int64 // mono when the partition moved for balance, as far as this server saw; 0: never
 
 	// Touched by the seat's goroutine only.
 	sole     bool            // the lock's right has not been used yet
@@ -46,6 +47,7 @@ type seat struct {
 	floor       job.Epoch     // highest epoch that callers have met: the next one must be above it
 	outrankedAt time.Duration // mono, see outranked
 	seen        sighting      // newest, for Ready
+	held        time.Duration // mono when another was last seen to hold it; 0: never
 }
 
 func newSeat(n *Node, partition int) *seat {
@@ -61,6 +63,9 @@ func newSeat(n *Node, partition int) *seat {
 func (s *seat) show(v sighting) {
 	s.mu.Lock()
 	s.seen = v
+	if v.row.Owner != "" && v.row.Owner != s.n.cfg.Incarnation {
+		s.held = max(s.n.mono(), 1)
+	}
 	s.mu.Unlock()
 	select {
 	case <-s.sights:
@@ -77,10 +82,16 @@ func (s *seat) settled() bool {
 	if s.current.Load() != nil {
 		return true
 	}
+	_, held := s.heldElsewhere()
+	return held
+}
+
+// heldElsewhere tells whether another server holds the partition and renews its lease.
+func (s *seat) heldElsewhere() (store.PartitionRow, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	other := s.seen.row.Owner
-	return !s.n.cfg.Sole && other != "" && other != s.n.cfg.Incarnation && s.seen.still < s.n.cfg.Lease.OwnerTTL
+	return s.seen.row, !s.n.cfg.Sole && other != "" && other != s.n.cfg.Incarnation && s.seen.still < s.n.cfg.Lease.OwnerTTL
 }
 
 // run owns the partition again and again until ctx ends.
@@ -109,6 +120,12 @@ func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
 		if !s.n.crashed(ctx) {
 			s.release(t)
 		}
+		return
+	case endGiven:
+		s.release(t)
+		drain(s.sights)
+		s.failures = 0
+		s.n.lookNow()
 		return
 	case endLost:
 		s.log.Warn("partition ownership ended; watching its row and taking it again when nobody renews it", "epoch", t.epoch, "err", end.err)
@@ -148,6 +165,10 @@ func (s *seat) acquire(ctx context.Context) (*tenure, bool) {
 		case v = <-s.sights:
 		}
 		cfg := &s.n.cfg
+		if m := s.n.members; m != nil && !m.may() {
+			s.elsewhere(v)
+			continue
+		}
 		if !cfg.Lease.mayTake(v, cfg.Incarnation, Rank(s.partition, cfg.Server, cfg.Live()), s.sole) {
 			s.elsewhere(v)
 			continue
@@ -193,11 +214,23 @@ func (s *seat) take(ctx context.Context, v sighting) (*tenure, error) {
 		}
 	}
 	s.sole = false
+	s.came(v)
 	if v.row.Owner != n.cfg.Incarnation && v.row.Epoch != 0 {
 		s.takeover = n.mono() + n.cfg.Lease.OwnerTTL
 	}
 	s.log.Info("partition acquired; loading it", "epoch", row.Epoch, "before", v.row.Owner)
 	return newTenure(s, row, newTrust(n.clock, n.cfg.Lease.holderDeadline(before), n.cfg.Switches.NoDeadline)), nil
+}
+
+// came notes that the partition was handed over to here, which counts as a move for balance, wherefore it stays a
+// while. Taken from the dead, or from nobody for long, it may move on at once.
+func (s *seat) came(v sighting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.n.mono()
+	if v.row.Owner == "" && s.held != 0 && now < s.held+s.n.cfg.Lease.OwnerTTL {
+		s.moves.Store(int64(now))
+	}
 }
 
 // release frees the partition at once for the next server.
@@ -206,7 +239,9 @@ func (s *seat) release(t *tenure) {
 	defer cancel()
 	if err := s.n.cfg.Store.ReleasePartition(ctx, t.fence()); err != nil {
 		s.log.Warn("partition could not be released; it is free when its lease has run out", "epoch", t.epoch, "err", err)
+		return
 	}
+	s.n.hinter.hint(s.partition)
 }
 
 // outranked drops a tenure because a caller has met a higher epoch (R6): the next one is above it. A server

@@ -42,6 +42,7 @@ type tenure struct {
 	wake      chan struct{}       // written by anybody
 	committed chan committed      // written by the commit's goroutine
 	pages     chan page           // written by the readers
+	given     chan struct{}       // asks for the hand-over
 	lost      chan error          // written once, by the renewal or an outranking call
 	done      chan struct{}       // closed when the runner has ended
 	wg        sync.WaitGroup      // commit, readers, renewal
@@ -106,6 +107,7 @@ const (
 	endStopped  endKind = iota + 1 // the node stops
 	endLost                        // the lease is over, or somebody has a higher epoch
 	endBroken                      // a commit failed or its outcome is unknown
+	endGiven                       // handed over to another server
 	endPoisoned                    // a step panicked or its data was refused
 )
 
@@ -122,6 +124,7 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		wake:      make(chan struct{}, 1),
 		committed: make(chan committed, 1),
 		pages:     make(chan page, pageKinds),
+		given:     make(chan struct{}, 1),
 		lost:      make(chan error, 1),
 		done:      make(chan struct{}),
 		waiters:   map[engine.ReplyID]*call{},
@@ -180,6 +183,8 @@ func (t *tenure) wait(ctx context.Context) *ending {
 		return t.stop(ctx)
 	case err := <-t.lost:
 		return &ending{why: endLost, err: err}
+	case <-t.given:
+		return t.handOver(ctx)
 	case r := <-t.committed:
 		return t.landed(r)
 	case c := <-t.calls:
