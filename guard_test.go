@@ -31,6 +31,7 @@ var level = map[string]int{
 	"internal/engine":          2,
 	"internal/store":           3,
 	"internal/store/sqlite":    4,
+	"internal/store/postgres":  4,
 	"internal/store/storetest": 5,
 	"internal/control":         6,
 	"internal/partition":       5,

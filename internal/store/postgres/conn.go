@@ -1,0 +1,186 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// texts is every statement of the package; its index is the statement's id.
+var texts []string
+
+type query int
+
+// statement registers SQL at package start.
+func statement(text string) query {
+	texts = append(texts, text)
+	return query(len(texts) - 1)
+}
+
+// link is a connection inside a transaction; used by one goroutine at a time.
+type link struct {
+	conn *pgx.Conn
+	ctx  context.Context //nolint:containedctx // a link lives as long as one call of write, read or look, whose context this is
+}
+
+// exec runs a statement and returns the number of rows it touched.
+func (l *link) exec(q query, args ...any) (int64, error) {
+	tag, err := l.conn.Exec(l.ctx, texts[q], args...)
+	return tag.RowsAffected(), err
+}
+
+// one reads one row into dest; false when there is none.
+func (l *link) one(q query, args []any, dest ...any) (bool, error) {
+	err := l.conn.QueryRow(l.ctx, texts[q], args...).Scan(dest...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// errEnough ends each without an error.
+var errEnough = errors.New("enough rows")
+
+// each reads the rows of a query, all of them or until row returns errEnough. Nothing else may be asked of the
+// link before it returns.
+func (l *link) each(q query, args []any, row func(pgx.Rows) error) error {
+	rows, err := l.conn.Query(l.ctx, texts[q], args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); errors.Is(err, errEnough) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+const (
+	beginWrite = `BEGIN`
+	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+)
+
+// tries is how often a transaction runs that lost a race to another one.
+const tries = 5
+
+// write runs fn in one transaction of people's (READ COMMITTED: fn locks what must not change meanwhile). An error of
+// fn rolls back. A deadlock, or a key that another transaction took first, runs fn again, so that it must set its
+// results anew each time.
+func (s *Store) write(ctx context.Context, op string, fn func(*link) error) error {
+	return s.writeOn(ctx, s.people, op, fn)
+}
+
+func (s *Store) writeOn(ctx context.Context, on *pool, op string, fn func(*link) error) error {
+	for n := 1; ; n++ {
+		err := s.transact(ctx, on, op, fn)
+		var pg *pgconn.PgError
+		if err == nil || n == tries || ctx.Err() != nil || !errors.As(err, &pg) || !raced(pg.Code) {
+			return err
+		}
+	}
+}
+
+func raced(code string) bool {
+	return code == codeSerialization || code == codeDeadlock || code == codeUnique
+}
+
+func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link) error) error {
+	c, err := on.Acquire(ctx)
+	if err != nil {
+		return classify(op, err)
+	}
+	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
+	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
+	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), on.patience)
+	defer cancel()
+	l := &link{conn: c.Conn(), ctx: patience}
+	if _, err := l.conn.Exec(patience, beginWrite); err != nil {
+		return s.failed(op, err)
+	}
+	open := true
+	defer func() {
+		if open { // fn failed or panicked
+			l.end()
+		}
+	}()
+	if err := fn(l); err != nil {
+		return s.failed(op, err)
+	}
+	open = false
+	tag, err := l.conn.Exec(patience, `COMMIT`)
+	if err == nil && tag.String() == "ROLLBACK" {
+		return errorf(op, "commit_refused", "the transaction had failed before")
+	}
+	if err != nil {
+		return classifyCommit(op, err)
+	}
+	return nil
+}
+
+// end closes a transaction without its effects; where that fails the pool throws the connection away, which does it as well.
+func (l *link) end() {
+	if l.conn.IsClosed() {
+		return
+	}
+	if _, err := l.conn.Exec(l.ctx, `ROLLBACK`); err != nil {
+		_ = l.conn.Close(l.ctx)
+	}
+}
+
+// read runs fn on one snapshot, for engines and the keeper.
+func (s *Store) read(ctx context.Context, op string, fn func(*link) error) error {
+	return s.snapshot(ctx, s.engines, op, fn)
+}
+
+// look is read for people: on connections of their own, so that no list delays an engine. A caller who has gone ends
+// what runs.
+func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error {
+	return s.snapshot(ctx, s.people, op, fn)
+}
+
+func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link) error) error {
+	c, err := on.Acquire(ctx)
+	if err != nil {
+		return classify(op, err)
+	}
+	defer c.Release()
+	l := &link{conn: c.Conn(), ctx: ctx}
+	if _, err := l.conn.Exec(ctx, beginRead); err != nil {
+		return classify(op, err)
+	}
+	defer func() {
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		(&link{conn: l.conn, ctx: patience}).end()
+	}()
+	if err := fn(l); err != nil {
+		return s.failed(op, err)
+	}
+	return nil
+}
+
+// failed is classify, and draws the adapter's own consequences: a database that became a standby is looked for anew on
+// the other hosts of the address; a month that is not there is forgotten, so that the next try makes it.
+func (s *Store) failed(op string, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch {
+		case pg.Code == codeReadOnly:
+			for _, p := range s.pools() {
+				p.Reset()
+			}
+		case pg.Code == codeCheck && pg.ConstraintName == "" && inMonths(pg.TableName):
+			s.months.forgetAll()
+			return errorf(op, codeNoMonth, "a month of %s was dropped meanwhile", pg.TableName).WithCause(err)
+		}
+	}
+	return classify(op, err)
+}

@@ -1,0 +1,354 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// The condition must stand as in the index executions_active, or that is not used.
+const activeOf = ` FROM executions e WHERE e.partition = $1 AND e.state NOT IN ('queued', 'scheduled')`
+
+const (
+	activeVersions = ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v JOIN `
+	ofVersions     = ` j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`
+)
+
+// The hints keep the plan when the tables are empty or lopsided: each of these reads is by key or by its index.
+var (
+	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
+	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1 ORDER BY id`)
+	qActive         = statement(`SELECT ` + qualified("e", executionColumns) + activeOf + ` ORDER BY e.id`)
+	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`)
+	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
+	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
+
+	qShardsLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = $1 ORDER BY idx`)
+	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1 ORDER BY idx`)
+	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = $1`)
+	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = $1`)
+	qSettledLive   = statement(`SELECT s.token, s.report_seq, s.closed FROM shards s JOIN executions e ON e.id = s.execution
+		WHERE s.execution = $1 AND s.idx = $2 AND e.partition = $3`)
+	qSettledHistory = statement(`SELECT s.token, s.report_seq, s.closed FROM history_shards s JOIN history_executions e ON e.id = s.execution
+		WHERE s.execution = $1 AND s.idx = $2 AND e.partition = $3`)
+	qVersion   = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = $1 AND r.revision = $2`)
+	qNewest    = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = $1`)
+	qCursorsOf = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = $1 ORDER BY schedule`)
+
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
+		FROM cursors c
+		JOIN jobs j ON j.uid = c.job JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
+		WHERE c.partition = $1 AND c.next > 0 AND c.next <= $2 AND (c.next, c.job, c.schedule) > ($3, $4, $5) AND NOT j.disabled
+		ORDER BY c.next, c.job, c.schedule LIMIT $6`)
+	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions
+		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4`)
+)
+
+// seqOf is the partition's newest commit in the snapshot.
+func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
+	found, err := r.one(qSeq, []any{int64(partition)}, &seq, &last)
+	if err == nil && !found {
+		err = job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
+	}
+	return seq, last, err
+}
+
+// LoadPartition implements store.Engine.
+func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
+	var out engine.Loaded
+	err := s.read(ctx, "load partition", func(r *link) error {
+		var err error
+		if out.Seq, out.LastToken, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		if err := r.each(qSessions, []any{int64(partition)}, func(rows pgx.Rows) error {
+			v, err := scanSession(rows)
+			out.Sessions = append(out.Sessions, v)
+			return err
+		}); err != nil {
+			return err
+		}
+		out.Executions, err = activeRows(r, partition)
+		return err
+	})
+	if err != nil {
+		return engine.Loaded{}, err
+	}
+	return out, nil
+}
+
+// activeRows reads all that is under way with one query per table, for there may be 100,000 of them.
+func activeRows(r *link, partition int) ([]engine.Row, error) {
+	var all []engine.Row
+	at := map[job.ExecutionID]int{}
+	of := []any{int64(partition)}
+	if err := r.each(qActive, of, func(rows pgx.Rows) error {
+		e, err := scanExecution(rows)
+		at[e.ID] = len(all)
+		all = append(all, engine.Row{Execution: e})
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if err := r.each(qActiveShards, of, func(rows pgx.Rows) error {
+		sh, err := scanShard(rows)
+		row := &all[at[sh.Execution]]
+		row.Shards = append(row.Shards, sh)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	versions := map[version]*job.Definition{}
+	for _, q := range []query{qActiveVersions, qActiveDeleted} {
+		if err := r.each(q, of, func(rows pgx.Rows) error {
+			d, err := scanDefinition(rows)
+			if err == nil {
+				versions[version{d.UID, d.Revision}] = d
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all {
+		row := &all[i]
+		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
+		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
+		share(row)
+	}
+	return all, nil
+}
+
+type version struct {
+	uid      job.UID
+	revision int64 // 0: the newest
+}
+
+// definitions keeps what one page has read already.
+type definitions map[version]*job.Definition
+
+// get is nil when the job is gone.
+func (d definitions) get(r *link, v version) (*job.Definition, error) {
+	if got, ok := d[v]; ok {
+		return got, nil
+	}
+	q, args := qVersion, []any{[16]byte(v.uid), v.revision}
+	if v.revision == 0 {
+		q, args = qNewest, args[:1]
+	}
+	var got *job.Definition
+	err := r.each(q, args, func(rows pgx.Rows) (err error) {
+		got, err = scanDefinition(rows)
+		return err
+	})
+	d[v] = got
+	return got, err
+}
+
+// row reads what belongs to an execution.
+func (d definitions) row(r *link, e job.Execution, shards query) (engine.Row, error) {
+	out := engine.Row{Execution: e}
+	err := r.each(shards, []any{[16]byte(e.ID)}, func(rows pgx.Rows) error {
+		sh, err := scanShard(rows)
+		out.Shards = append(out.Shards, sh)
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})
+	share(&out)
+	return out, err
+}
+
+// share keeps the params that most executions have, those of their job, once.
+func share(row *engine.Row) {
+	if d := row.Definition; d != nil && bytes.Equal(row.Execution.Params, d.Spec.Params) {
+		row.Execution.Params = d.Spec.Params
+	}
+}
+
+// fill reads the rows of executions into a page, as many as it holds.
+func (d definitions) fill(r *link, page *pageful[engine.Row], e job.Execution, shards query) error {
+	known := len(d)
+	row, err := d.row(r, e, shards)
+	if err != nil {
+		return err
+	}
+	size := sizeOf(&e)
+	if len(d) > known {
+		size += sizeOfDefinition(row.Definition)
+	}
+	for i := range row.Shards {
+		size += sizeOfShard(&row.Shards[i])
+	}
+	return page.add(row, size)
+}
+
+func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
+	err = r.each(qCursorsOf, []any{[16]byte(uid)}, func(rows pgx.Rows) error {
+		c, err := scanCursor(rows)
+		all = append(all, c)
+		return err
+	})
+	return all, err
+}
+
+// DuePage implements store.Engine.
+func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
+	out, page := engine.DuePage{Until: w.Until}, pageful[engine.Due]{limit: w.Limit}
+	after := job.Cursor{}
+	if w.After != nil {
+		after = *w.After
+	}
+	err := s.read(ctx, "read due schedules", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		args := []any{int64(partition), int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, int64(w.Limit) + 1}
+		return r.each(qDue, args, func(rows pgx.Rows) error {
+			var c job.Cursor
+			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held))
+			if err != nil {
+				return err
+			}
+			c.Job = d.UID
+			return page.add(engine.Due{Definition: d, Cursor: c}, sizeOfDefinition(d))
+		})
+	})
+	if err != nil {
+		return engine.DuePage{}, err
+	}
+	out.Items, out.Partial = page.rows, page.more
+	return out, nil
+}
+
+// BacklogPage implements store.Engine.
+func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
+	var out engine.BacklogPage
+	page := pageful[engine.Row]{limit: w.Limit}
+	err := s.read(ctx, "read backlog", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		queued := pageful[job.Execution]{limit: w.Limit}
+		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), [16]byte(w.ID), int64(w.Limit) + 1}, func(rows pgx.Rows) error {
+			e, err := scanExecution(rows)
+			if err != nil {
+				return err
+			}
+			return queued.add(e, sizeOf(&e))
+		}); err != nil {
+			return err
+		}
+		out.Partial = queued.more
+		known := definitions{}
+		for _, e := range queued.rows {
+			switch err := known.fill(r, &page, e, qShardsLive); {
+			case errors.Is(err, errEnough):
+				out.Partial = true
+				return nil
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.BacklogPage{}, err
+	}
+	out.Rows = page.rows
+	return out, nil
+}
+
+// ExecutionPage implements store.Engine.
+func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
+	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
+	page := pageful[engine.Row]{limit: len(ids)}
+	err := s.read(ctx, "read executions", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		known := definitions{}
+		for i, id := range ids {
+			e, live, err := findExecution(r, id)
+			if err != nil {
+				return err
+			}
+			if e == nil || e.Partition != partition {
+				continue
+			}
+			shards := qShardsHistory
+			if live {
+				shards = qShardsLive
+			}
+			switch err := known.fill(r, &page, *e, shards); {
+			case errors.Is(err, errEnough):
+				out.Asked = out.Asked[:i]
+				return nil
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ExecutionPage{}, err
+	}
+	out.Rows = page.rows
+	return out, nil
+}
+
+// ShardPage implements store.Engine.
+func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	out := engine.ShardPage{Asked: slices.Clone(refs)}
+	err := s.read(ctx, "read shards", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		for _, ref := range refs {
+			row := engine.Settled{ShardRef: ref}
+			args := []any{[16]byte(ref.Execution), int64(ref.Index), int64(partition)}
+			found, err := r.one(qSettledLive, args, &row.Token, &row.ReportSeq, &row.Closed)
+			if err == nil && !found {
+				found, err = r.one(qSettledHistory, args, &row.Token, &row.ReportSeq, &row.Closed)
+			}
+			if err != nil {
+				return err
+			}
+			if found {
+				out.Rows = append(out.Rows, row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ShardPage{}, err
+	}
+	return out, nil
+}
+
+// findExecution looks into live rows, then into history; nil when it is in neither.
+func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
+	for _, q := range []query{qExecLive, qExecHistory} {
+		err := r.each(q, []any{[16]byte(id)}, func(rows pgx.Rows) error {
+			e, err := scanExecution(rows)
+			found = &e
+			return err
+		})
+		if err != nil || found != nil {
+			return found, q == qExecLive, err
+		}
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,291 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+//go:embed migrations/*.sql
+var embedded embed.FS
+
+// versionTable is ours alone: the database may be shared with a program that uses goose under its usual name.
+const versionTable = "takt_version"
+
+// oldest is the first version that can detach a month without stopping commits.
+const oldest = 140000
+
+// Config says which database to open and how.
+type Config struct {
+	DSN        string        // "postgres://user@host,host2/takt?target_session_attrs=read-write" or key=value pairs
+	Partitions int           // used when the tables are made: 1..4096, 0 means 32; an existing database keeps its number
+	OwnerTTL   time.Duration // P: how long an owner holds a partition without renewing; 0 means 5 s. No commit and no renewal takes longer than half of it
+	Name       string        // application_name, for people who look into pg_stat_activity; "" means takt
+	Commits    int           // connections for commits; 0 means 3 (more make commits slower)
+	Engines    int           // connections for what engines read; 0 means 4
+	People     int           // connections for people's reads and writes, and for logs; 0 means 8
+}
+
+// pool is a set of connections for one purpose.
+type pool struct {
+	*pgxpool.Pool
+	patience time.Duration // of a transaction, when the network is silent
+}
+
+// Store is the adapter. All methods may be called by many goroutines.
+type Store struct {
+	commits *pool // guarded plans, short time-outs (R2)
+	keeper  *pool // ownership: never waits behind anything else (R8)
+	engines *pool
+	people  *pool
+	dsn     *pgxpool.Config
+	months  months
+	care    care
+	skip    mutant
+	closing sync.Once
+}
+
+// mutant switches a part of the adapter off, so that a test can show that the exam sees it. All false
+// in production.
+type mutant struct{ fence, stateGuard, consume, wholeSet bool }
+
+// Open connects and brings the tables up to date. It refuses, saying why, a server before version 14, a standby, a
+// database that is not in UTF-8 or not Takt's, and one that a binary more than one version newer has changed.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	if c.Partitions < 0 || c.Partitions > 4096 {
+		return nil, job.Errorf(job.KindInvalid, "bad_partitions", "%d partitions: 1 to 4096 are possible", c.Partitions)
+	}
+	parsed, err := pgxpool.ParseConfig(c.DSN)
+	if err != nil { // its text is left out: it may quote the password
+		return nil, job.Errorf(job.KindInvalid, "bad_address", "the address of the database cannot be read").
+			WithHint("write postgres://user@host:5432/takt?sslmode=verify-full, special characters as %%XX; the password may stand in PGPASSWORD or ~/.pgpass instead")
+	}
+	defaults(&c)
+	s := &Store{dsn: parsed}
+	if err := s.open(ctx, c); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func defaults(c *Config) {
+	for _, d := range []struct {
+		v    *int
+		when int
+	}{{&c.Partitions, 32}, {&c.Commits, 3}, {&c.Engines, 4}, {&c.People, 8}} {
+		if *d.v < 1 {
+			*d.v = d.when
+		}
+	}
+	if c.OwnerTTL <= 0 {
+		c.OwnerTTL = 5 * time.Second
+	}
+	if c.Name == "" {
+		c.Name = "takt"
+	}
+}
+
+// hot are the settings under which every statement of a commit and every page of an engine is by key or by its index,
+// whatever the planner thinks of a table that was empty when it last looked.
+var hot = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off",
+	"plan_cache_mode": "force_generic_plan", "jit": "off"}
+
+func (s *Store) open(ctx context.Context, c Config) error {
+	half, long := c.OwnerTTL/2, 30*time.Second
+	for _, p := range []struct {
+		to       **pool
+		name     string
+		size     int
+		limit    time.Duration
+		settings map[string]string
+	}{
+		{&s.commits, "commits", c.Commits, half, hot},
+		{&s.keeper, "keeper", 2, half, map[string]string{"jit": "off"}},
+		{&s.engines, "engines", c.Engines, long, hot},
+		{&s.people, "people", c.People, long, map[string]string{"jit": "off"}},
+	} {
+		var err error
+		if *p.to, err = s.newPool(ctx, c.Name+" "+p.name, p.size, p.limit, p.settings); err != nil {
+			return err
+		}
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx); err != nil {
+		return err
+	}
+	if err := s.writeOn(ctx, s.keeper, "create partitions", func(w *link) error { return makePartitions(w, c.Partitions) }); err != nil {
+		return err
+	}
+	s.care.start(s)
+	return nil
+}
+
+// newPool makes connections on which no statement, no wait for a lock and no idle transaction lasts longer than limit.
+func (s *Store) newPool(ctx context.Context, name string, size int, limit time.Duration, settings map[string]string) (*pool, error) {
+	c := s.dsn.Copy()
+	c.MaxConns = int32(min(size, 1000)) //nolint:gosec // bounded
+	c.MinConns = 0
+	if c.ConnConfig.ConnectTimeout == 0 {
+		c.ConnConfig.ConnectTimeout = min(limit, 5*time.Second)
+	}
+	p := c.ConnConfig.RuntimeParams
+	maps.Copy(p, settings)
+	milliseconds := strconv.FormatInt(limit.Milliseconds(), 10)
+	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout"} {
+		p[setting] = milliseconds
+	}
+	p["application_name"], p["synchronous_commit"] = name, "on"
+	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if major(conn) < 17 {
+			return nil
+		}
+		// from 17 on the database itself ends a transaction whose sender stopped half-way; before, see AcquirePartition
+		_, err := conn.Exec(ctx, `SELECT set_config('transaction_timeout', $1, false)`, milliseconds)
+		return err
+	}
+	made, err := pgxpool.NewWithConfig(ctx, c)
+	if err != nil {
+		return nil, classify("open the database", err)
+	}
+	return &pool{made, limit + limit/2}, nil
+}
+
+func major(conn *pgx.Conn) int {
+	n := 0
+	for _, r := range conn.PgConn().ParameterStatus("server_version") {
+		if r < '0' || r > '9' {
+			break
+		}
+		n = n*10 + int(r-'0')
+	}
+	return n
+}
+
+// check refuses a database that Takt cannot work with, before anything is written.
+func (s *Store) check(ctx context.Context) error {
+	return s.snapshot(ctx, s.keeper, "open the database", func(r *link) error {
+		var version int
+		var shown, encoding, readOnly string
+		var recovery, ours, others bool
+		if err := r.conn.QueryRow(r.ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),
+			current_setting('default_transaction_read_only'), pg_is_in_recovery(), to_regclass('`+versionTable+`') IS NOT NULL,
+			to_regclass('meta') IS NOT NULL OR to_regclass('partitions') IS NOT NULL OR to_regclass('jobs') IS NOT NULL`).
+			Scan(&version, &shown, &encoding, &readOnly, &recovery, &ours, &others); err != nil {
+			return err
+		}
+		switch {
+		case version < oldest:
+			return job.Errorf(job.KindInvalid, "database_too_old", "the database is PostgreSQL %s; Takt needs 14 or later", shown).
+				WithHint("upgrade PostgreSQL, or run one server on SQLite")
+		case encoding != "UTF8":
+			return job.Errorf(job.KindInvalid, "bad_encoding", "the database is encoded in %s; Takt needs UTF8", encoding).
+				WithHint("make one by: CREATE DATABASE takt ENCODING 'UTF8' TEMPLATE template0")
+		case recovery || readOnly == "on":
+			t := troubles[codeReadOnly]
+			return job.Errorf(job.KindUnavailable, t.code, "open the database: %s", t.text).WithHint("%s", t.hint)
+		case !ours && others:
+			return job.Errorf(job.KindInvalid, "not_a_takt_database", "there are tables of another program in the database where Takt's would stand").
+				WithHint("give Takt a database, or a schema, of its own (search_path)")
+		}
+		return nil
+	})
+}
+
+// migrate applies what is missing of the migrations, one server at a time.
+func (s *Store) migrate(ctx context.Context) (err error) {
+	const op = "migrate the database"
+	files, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	db := stdlib.OpenDB(*s.dsn.ConnConfig.Copy())
+	defer func() { err = errors.Join(err, db.Close()) }()
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true),
+		goose.WithTableName(versionTable), goose.WithSessionLocker(locker))
+	if err != nil {
+		return classify(op, err)
+	}
+	have, want, err := p.GetVersions(ctx)
+	if err != nil {
+		return classify("read the database's version", err)
+	}
+	ahead := 0 // numbers have gaps, so that they say nothing of how many there are
+	if have > want {
+		if err := db.QueryRowContext(ctx, `SELECT count(DISTINCT version_id) FROM `+versionTable+` WHERE version_id > $1`, want).Scan(&ahead); err != nil {
+			return classify("read the database's version", err)
+		}
+	}
+	if ahead > 1 {
+		return job.Errorf(job.KindConflict, "database_newer",
+			"the database has version %d, this binary knows version %d: more than one version ahead", have, want).
+			WithHint("start the newer takt that changed it, or restore a backup from before that")
+	}
+	if have >= want { // goose would say nothing; one version ahead is a rolling upgrade
+		return nil
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return classify(op, err)
+	}
+	return nil
+}
+
+func (s *Store) pools() (all []*pool) {
+	for _, p := range []*pool{s.commits, s.keeper, s.engines, s.people} {
+		if p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Close waits for the transactions in flight and closes the connections. Calls after it are refused.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		s.care.stop()
+		for _, p := range s.pools() {
+			p.Close()
+		}
+	})
+	return nil
+}
+
+// Ping writes to the journal of the database, but to no row: nobody waits for it, and a standby or a full disk shows.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.writeOn(ctx, s.people, "ping", func(w *link) error {
+		var readOnly string
+		if _, err := w.one(qReadOnly, nil, &readOnly); err != nil {
+			return err
+		}
+		if readOnly == "on" {
+			t := troubles[codeReadOnly]
+			return job.Errorf(job.KindUnavailable, t.code, "ping: %s", t.text).WithHint("%s", t.hint)
+		}
+		_, err := w.exec(qPing)
+		return err
+	})
+}
+
+var (
+	qReadOnly = statement(`SELECT current_setting('transaction_read_only')`)
+	qPing     = statement(`SELECT pg_logical_emit_message(true, 'takt', 'ping')`)
+)

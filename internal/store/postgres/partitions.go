@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+const partitionSelect = `SELECT p.id, p.owner, p.epoch, p.seq, p.last_token, p.lineage, b.beat
+	FROM partitions p JOIN partition_beats b ON b.id = p.id`
+
+var (
+	qPartitionLock   = statement(`LOCK TABLE partitions IN SHARE ROW EXCLUSIVE MODE`) // by two servers that start at once
+	qPartitionCount  = statement(`SELECT count(*) FROM partitions`)
+	qPartitionInsert = statement(`INSERT INTO partitions (id, owner, epoch, seq, last_token, lineage) SELECT n, '', 0, 0, 0, $2 FROM generate_series(0, $1 - 1) n`)
+	qBeatInsert      = statement(`INSERT INTO partition_beats (id, beat) SELECT n, 0 FROM generate_series(0, $1 - 1) n`)
+	qPartitionRows   = statement(partitionSelect + ` ORDER BY p.id`)
+	qPartitionRow    = statement(partitionSelect + ` WHERE p.id = $1`)
+
+	qAcquire = statement(`UPDATE partitions SET owner = $1, epoch = greatest(epoch + 1, last_token + 1, $2)
+		WHERE id = $3 AND owner = $4 AND epoch = $5 AND (SELECT beat FROM partition_beats WHERE id = $3) = $6`)
+	qRenew = statement(`UPDATE partition_beats SET beat = beat + 1
+		WHERE id = $1 AND EXISTS (SELECT 1 FROM partitions WHERE id = $1 AND owner = $2 AND owner <> '' AND epoch = $3) RETURNING beat`)
+	qRelease = statement(`UPDATE partitions SET owner = '' WHERE id = $1 AND owner = $2 AND epoch = $3`)
+
+	qSettlePartition = statement(`UPDATE partitions SET lineage = $1 WHERE id = $2 AND owner = $3 AND owner <> '' AND epoch = $4`)
+)
+
+// makePartitions fills a new database; an existing one keeps the number it was made with.
+func makePartitions(w *link, n int) error {
+	var have int
+	if _, err := w.one(qPartitionCount, nil, &have); err != nil || have > 0 {
+		return err
+	}
+	if _, err := w.exec(qPartitionLock); err != nil {
+		return err
+	}
+	if _, err := w.one(qPartitionCount, nil, &have); err != nil || have > 0 {
+		return err
+	}
+	lineage, err := lineageOf(w)
+	if err != nil {
+		return err
+	}
+	if _, err := w.exec(qPartitionInsert, n, lineage); err != nil {
+		return err
+	}
+	_, err = w.exec(qBeatInsert, n)
+	return err
+}
+
+func partitionDest(r *store.PartitionRow) []any {
+	return []any{&r.Partition, &r.Owner, (*int64)(&r.Epoch), &r.Seq, (*int64)(&r.LastToken), &r.Lineage, &r.Beat}
+}
+
+// PartitionRows implements store.Partitions.
+func (s *Store) PartitionRows(ctx context.Context) (all []store.PartitionRow, err error) {
+	err = s.snapshot(ctx, s.keeper, "read partitions", func(r *link) error {
+		return r.each(qPartitionRows, nil, func(rows pgx.Rows) error {
+			var p store.PartitionRow
+			err := rows.Scan(partitionDest(&p)...)
+			all = append(all, p)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// AcquirePartition implements store.Partitions.
+func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+	var got store.PartitionRow
+	if owner == "" || !store.Clean(owner) {
+		return got, job.Errorf(job.KindRejected, "bad_owner", "%q names no owner", owner)
+	}
+	err := s.writeOn(ctx, s.keeper, "acquire partition", func(w *link) error {
+		n, err := w.exec(qAcquire, owner, clock, seen.Partition, seen.Owner, int64(seen.Epoch), seen.Beat)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fenced("fence", "partition %d is not as it was seen: owner %q, epoch %d, beat %d", seen.Partition, seen.Owner, seen.Epoch, seen.Beat)
+		}
+		_, err = w.one(qPartitionRow, []any{seen.Partition}, partitionDest(&got)...)
+		return err
+	})
+	if err != nil {
+		return store.PartitionRow{}, err
+	}
+	return got, nil
+}
+
+// RenewPartition implements store.Partitions.
+func (s *Store) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {
+	var beat int64
+	err := s.writeOn(ctx, s.keeper, "renew partition", func(w *link) error {
+		found, err := w.one(qRenew, []any{f.Partition, f.Owner, int64(f.Epoch)}, &beat)
+		if err == nil && !found {
+			err = fenced("fence", "partition %d is not owned by %q under epoch %d any more", f.Partition, f.Owner, f.Epoch)
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return beat, nil
+}
+
+// ReleasePartition implements store.Partitions.
+func (s *Store) ReleasePartition(ctx context.Context, f store.Fence) error {
+	return s.writeOn(ctx, s.keeper, "release partition", func(w *link) error {
+		_, err := w.exec(qRelease, f.Partition, f.Owner, int64(f.Epoch))
+		return err
+	})
+}
+
+// SettlePartition implements store.Partitions.
+func (s *Store) SettlePartition(ctx context.Context, f store.Fence, lineage string) error {
+	if !store.Clean(lineage) {
+		return job.Errorf(job.KindRejected, "bad_lineage", "%q names no lineage", lineage)
+	}
+	return s.writeOn(ctx, s.keeper, "settle partition", func(w *link) error {
+		n, err := w.exec(qSettlePartition, lineage, f.Partition, f.Owner, int64(f.Epoch))
+		if err == nil && n == 0 {
+			err = fenced("fence", "partition %d is not owned by %q under epoch %d any more", f.Partition, f.Owner, f.Epoch)
+		}
+		return err
+	})
+}
