@@ -246,7 +246,8 @@ type WorkerStatus struct {
 
 // WorkerList lists live workers of a namespace.
 type WorkerList struct {
-	Items []WorkerStatus `json:"items" nullable:"false"`
+	Items      []WorkerStatus `json:"items" nullable:"false"`
+	Incomplete string         `json:"incomplete,omitempty" doc:"What the list lacks, in words: some owners did not answer. Empty: nothing."`
 }
 
 // PoolStatus is a pool with its load.
@@ -260,7 +261,8 @@ type PoolStatus struct {
 
 // PoolList lists pools that have workers or work.
 type PoolList struct {
-	Items []PoolStatus `json:"items" nullable:"false"`
+	Items      []PoolStatus `json:"items" nullable:"false"`
+	Incomplete string       `json:"incomplete,omitempty" doc:"What the list lacks, in words: some owners did not answer. Empty: nothing."`
 }
 
 // Decision is the fate of planned instants that became no execution.

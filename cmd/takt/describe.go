@@ -252,6 +252,9 @@ func describeWorker(ctx context.Context, c *takt.Client, name string) (*account,
 			found = append(found, list.Items[i])
 		}
 	}
+	if len(found) == 0 && list.Incomplete != "" {
+		return nil, &failure{code: exitUnavailable, what: "cannot describe worker " + name, why: list.Incomplete, todo: "ask again in a moment"}
+	}
 	if len(found) == 0 {
 		return nil, &failure{code: exitNotFound, what: "cannot describe worker " + name, why: "no live worker has this name or session",
 			todo: "`takt get workers` lists the live ones; one that was silent for longer than its leases is gone"}

@@ -87,6 +87,9 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 	if l.next != "" && !isData(q.format) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "there are more: --after '%s'\n", l.next)
 	}
+	if l.lacks != "" && !isData(q.format) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "incomplete: %s\n", l.lacks)
+	}
 	return nil
 }
 
@@ -154,7 +157,7 @@ func (q *get) shards(ctx context.Context, c *takt.Client, args []string) (*listi
 
 func (q *get) workers(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
 	list, err := c.Workers(ctx, q.pool)
-	l := &listing{value: list, header: workerHeader, narrow: 10}
+	l := &listing{value: list, header: workerHeader, narrow: 10, lacks: list.Incomplete}
 	for i := range list.Items {
 		l.rows = append(l.rows, workerRow(&list.Items[i]))
 	}
@@ -163,7 +166,7 @@ func (q *get) workers(ctx context.Context, c *takt.Client, _ []string) (*listing
 
 func (q *get) pools(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
 	list, err := c.Pools(ctx)
-	l := &listing{value: list, header: poolHeader}
+	l := &listing{value: list, header: poolHeader, lacks: list.Incomplete}
 	for i := range list.Items {
 		l.rows = append(l.rows, poolRow(&list.Items[i]))
 	}

@@ -22,6 +22,7 @@ type listing struct {
 	rows   [][]string // the first cell is the name
 	narrow int        // columns of the table; 0: all
 	next   string
+	lacks  string // what is missing in it
 }
 
 // print writes the listing in a form of -o.

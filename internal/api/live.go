@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -27,9 +28,9 @@ func (s *server) listWorkers(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	list := takt.WorkerList{Items: make([]takt.WorkerStatus, len(views))}
-	for i := range views {
-		list.Items[i] = fromSession(&views[i])
+	list := takt.WorkerList{Items: make([]takt.WorkerStatus, len(views.Items)), Incomplete: incomplete(views.Away, views.Asked)}
+	for i := range views.Items {
+		list.Items[i] = fromSession(&views.Items[i])
 	}
 	return &answer[takt.WorkerList]{list}, nil
 }
@@ -39,11 +40,19 @@ func (s *server) listPools(ctx context.Context, in *NamespacePath) (*answer[takt
 	if err != nil {
 		return nil, err
 	}
-	list := takt.PoolList{Items: make([]takt.PoolStatus, len(views))}
-	for i, v := range views {
+	list := takt.PoolList{Items: make([]takt.PoolStatus, len(views.Items)), Incomplete: incomplete(views.Away, views.Asked)}
+	for i, v := range views.Items {
 		list.Items[i] = takt.PoolStatus{Name: v.Pool, Workers: v.Workers, Slots: v.Slots, Busy: v.Busy, Queued: v.Queued}
 	}
 	return &answer[takt.PoolList]{list}, nil
+}
+
+// incomplete says what a list lacks; "" when it lacks nothing.
+func incomplete(away, asked int) string {
+	if away == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d partitions have no owner that answers now: what their pools have is not shown", away, asked)
 }
 
 func (s *server) getStats(context.Context, *struct{}) (*answer[takt.Stats], error) {

@@ -5,50 +5,81 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 )
 
-// Workers lists the live sessions of a namespace, by pool, worker and session; pool "" for all. It
-// needs every owner concerned: KindNoOwner when one does not answer.
-func (c *Control) Workers(ctx context.Context, namespace, pool string) ([]engine.SessionView, error) {
-	var views []engine.SessionView
-	for _, p := range c.partitionsOf(namespace, pool) {
-		seen, err := c.inspect(ctx, p, engine.InspectQuery{Namespace: namespace, Pool: pool})
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range seen.Sessions {
-			if s.Session.Namespace == namespace && (pool == "" || s.Session.Pool == pool) {
-				views = append(views, s)
-			}
-		}
-	}
-	slices.SortFunc(views, func(a, b engine.SessionView) int {
+// looksAtOnce bounds how many owners one list asks at the same time.
+const looksAtOnce = 8
+
+// Seen is a list that was put together from owners' memories. Away counts the owners that did not answer, of
+// Asked: what their pools have is missing.
+type Seen[T any] struct {
+	Items []T
+	Asked int // partitions
+	Away  int // of them
+}
+
+// Workers lists the live sessions of a namespace, by pool, worker and session; pool "" for all. KindNoOwner when no
+// owner answers at all.
+func (c *Control) Workers(ctx context.Context, namespace, pool string) (Seen[engine.SessionView], error) {
+	seen, err := gather(ctx, c, c.partitionsOf(namespace, pool), engine.InspectQuery{Namespace: namespace, Pool: pool},
+		func(v *engine.Inspected) []engine.SessionView {
+			return slices.DeleteFunc(v.Sessions, func(s engine.SessionView) bool {
+				return s.Session.Namespace != namespace || pool != "" && s.Session.Pool != pool
+			})
+		})
+	slices.SortFunc(seen.Items, func(a, b engine.SessionView) int {
 		return cmp.Or(cmp.Compare(a.Session.Pool, b.Session.Pool), cmp.Compare(a.Session.Worker, b.Session.Worker),
 			cmp.Compare(a.Session.ID, b.Session.ID))
 	})
-	return views, nil
+	return seen, err
 }
 
-// Pools lists the pools of a namespace that have workers or work, by name. It needs every owner.
-func (c *Control) Pools(ctx context.Context, namespace string) ([]engine.PoolView, error) {
-	var views []engine.PoolView
-	for _, p := range c.partitionsOf(namespace, "") {
-		seen, err := c.inspect(ctx, p, engine.InspectQuery{Namespace: namespace})
-		if err != nil {
-			return nil, err
-		}
-		for _, v := range seen.Pools {
-			if v.Namespace == namespace {
-				views = append(views, v)
-			}
+// Pools lists the pools of a namespace that have workers or work, by name. KindNoOwner when no owner answers at all.
+func (c *Control) Pools(ctx context.Context, namespace string) (Seen[engine.PoolView], error) {
+	seen, err := gather(ctx, c, c.partitionsOf(namespace, ""), engine.InspectQuery{Namespace: namespace},
+		func(v *engine.Inspected) []engine.PoolView {
+			return slices.DeleteFunc(v.Pools, func(p engine.PoolView) bool { return p.Namespace != namespace })
+		})
+	slices.SortFunc(seen.Items, func(a, b engine.PoolView) int { return cmp.Compare(a.Pool, b.Pool) })
+	return seen, err
+}
+
+// gather looks into the memories of the owners of several partitions. A partition without an owner, for a moment or
+// for long, neither fails the list nor is silently missing.
+func gather[T any](ctx context.Context, c *Control, partitions []int, q engine.InspectQuery, of func(*engine.Inspected) []T) (Seen[T], error) {
+	answers, errs := make([]*engine.Inspected, len(partitions)), make([]error, len(partitions))
+	places := make(chan struct{}, looksAtOnce)
+	var wg sync.WaitGroup
+	for i, p := range partitions {
+		places <- struct{}{}
+		wg.Go(func() {
+			answers[i], errs[i] = c.inspect(ctx, p, q)
+			<-places
+		})
+	}
+	wg.Wait()
+	out := Seen[T]{Asked: len(partitions)}
+	var first error
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			out.Items = append(out.Items, of(answers[i])...)
+		case !away(err):
+			return Seen[T]{}, err
+		default:
+			out.Away++
+			first = cmp.Or(first, err)
 		}
 	}
-	slices.SortFunc(views, func(a, b engine.PoolView) int { return cmp.Compare(a.Pool, b.Pool) })
-	return views, nil
+	if out.Away == out.Asked {
+		return Seen[T]{}, first
+	}
+	return out, nil
 }
 
 func (c *Control) partitionsOf(namespace, pool string) []int {

@@ -74,8 +74,7 @@ func (l *lanes) watch(e *lane) {
 			return
 		case <-tick.C:
 		}
-		owner, epoch, local, ok := l.directory.Owner(e.to.Partition)
-		if ok && !local && e.to.same(Target{Server: owner, Epoch: epoch}) {
+		if h, ok := l.directory.Owner(e.to.Partition); ok && !h.Local && e.to.same(Target{Server: h.Server, Epoch: h.Epoch}) {
 			continue
 		}
 		l.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -25,17 +24,16 @@ type Looked struct {
 	Inspected engine.Inspected
 }
 
-// Owners are the partitions of all servers: looks go to the owner wherever it is, and a wake to another server is a
-// hint. Other calls are answered here, for they reach the owner undecoded (Peers.Forward).
+// Owners are the partitions of all servers: looks go to the owner wherever it is. Other calls are answered here, for
+// they reach the owner undecoded (Peers.Forward).
 type Owners struct {
 	partition.Owners
 	peers *Peers
-	hints *Hinter // nil: the inbox of other servers is found by their polling
 }
 
-// Everywhere joins the partitions of this server with those of the others. hints may be nil.
-func Everywhere(here partition.Owners, peers *Peers, hints *Hinter) *Owners {
-	return &Owners{Owners: here, peers: peers, hints: hints}
+// Everywhere joins the partitions of this server with those of the others.
+func Everywhere(here partition.Owners, peers *Peers) *Owners {
+	return &Owners{Owners: here, peers: peers}
 }
 
 // Call implements partition.Owners.
@@ -53,17 +51,6 @@ func (o *Owners) Call(ctx context.Context, p int, seen job.Epoch, ev engine.Even
 		return partition.Reply{}, away(to, err)
 	}
 	return partition.Reply{Value: &out.Inspected, Epoch: out.Epoch}, nil
-}
-
-// Wake implements partition.Owners.
-func (o *Owners) Wake(p int) {
-	o.Owners.Wake(p)
-	if o.hints == nil {
-		return
-	}
-	if _, elsewhere := o.peers.Elsewhere(p); elsewhere {
-		o.hints.hint(p)
-	}
 }
 
 // Stats asks a server for what it counts, into out (JSON).
@@ -106,62 +93,4 @@ func Serve(ctx context.Context, here partition.Owners, seen job.Epoch, l Look) (
 		out.Inspected.Execution = &engine.ExecutionView{Waits: x.Waits, Left: x.Left}
 	}
 	return out, nil
-}
-
-const (
-	hintPause   = 5 * time.Millisecond // what comes meanwhile is one hint
-	hintTimeout = time.Second
-)
-
-// Hinter sends hints to the owners of other servers, never in anybody's transaction, and hears theirs. Hints may be
-// lost: the inbox is read each half second whatever happens (R11).
-type Hinter struct {
-	store  store.Hints
-	wanted chan int
-}
-
-// NewHinter makes a Hinter.
-func NewHinter(s store.Hints) *Hinter { return &Hinter{store: s, wanted: make(chan int, 64)} }
-
-// hint asks for a hint; when many wait already it is lost.
-func (h *Hinter) hint(p int) {
-	select {
-	case h.wanted <- p:
-	default:
-	}
-}
-
-// Run sends until ctx ends.
-func (h *Hinter) Run(ctx context.Context) {
-	for {
-		var first int
-		select {
-		case <-ctx.Done():
-			return
-		case first = <-h.wanted:
-		}
-		due := map[int]bool{first: true}
-		timer := time.NewTimer(hintPause)
-		for open := true; open; {
-			select {
-			case <-ctx.Done():
-				timer.Stop()
-				return
-			case p := <-h.wanted:
-				due[p] = true
-			case <-timer.C:
-				open = false
-			}
-		}
-		for p := range due {
-			h.send(ctx, p)
-		}
-	}
-}
-
-// send sends one hint. A failure is silent: the database's trouble is told by whoever needs it, and the owner polls.
-func (h *Hinter) send(ctx context.Context, p int) {
-	ctx, cancel := context.WithTimeout(ctx, hintTimeout)
-	defer cancel()
-	_ = h.store.Hint(ctx, p)
 }

@@ -12,9 +12,11 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -44,6 +46,7 @@ const (
 const (
 	connectTimeout = time.Second
 	lookTimeout    = 2 * time.Second
+	lookGap        = 100 * time.Millisecond
 	maxAnswer      = 64 << 20 // bytes of an answer that are read
 	idleTimeout    = 90 * time.Second
 	// Connections to one server. Polls have their own, so that those who hang never keep a beat waiting.
@@ -53,15 +56,17 @@ const (
 
 // Directory tells who owns what. *partition.Node is one.
 type Directory interface {
-	// Owner is the server that owns a partition, and under which epoch; local: this one. False when none is known.
-	Owner(partition int) (owner store.Server, epoch job.Epoch, local, ok bool)
+	// Owner is who answers for a partition; false when none is known.
+	Owner(partition int) (partition.Holder, bool)
+	// Look makes the directory look at once: an owner was asked that is none any more.
+	Look()
 }
 
 // Config is what a Peers is built with.
 type Config struct {
 	Directory Directory
 	CA        *x509.CertPool                                                       // vouches for https addresses; nil: the system's
-	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // nil: a real one, which takes 1 s at most
+	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network. It has 1 s
 	Look      time.Duration                                                        // how often hanging calls look whether their owner is still the owner; 0: 0.5 s
 	Logger    *slog.Logger                                                         // nil: discard
 }
@@ -72,12 +77,18 @@ type Peers struct {
 	calls, polls *http.Transport
 	lanes        lanes
 	logger       *slog.Logger
+	looked       atomic.Int64 // when the directory was last asked to look, Unix ms
 }
 
 // New makes a Peers. It starts nothing.
 func New(c Config) *Peers {
 	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: 15 * time.Second}).DialContext
+		c.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		return c.Dial(ctx, network, address)
 	}
 	if c.Look == 0 {
 		c.Look = 500 * time.Millisecond
@@ -87,7 +98,7 @@ func New(c Config) *Peers {
 	}
 	transport := func(conns, idle int) *http.Transport {
 		return &http.Transport{ // no proxy: the key is for the server alone
-			DialContext: c.Dial, TLSHandshakeTimeout: connectTimeout, IdleConnTimeout: idleTimeout, MaxConnsPerHost: conns,
+			DialContext: dial, TLSHandshakeTimeout: connectTimeout, IdleConnTimeout: idleTimeout, MaxConnsPerHost: conns,
 			MaxIdleConnsPerHost: idle, DisableCompression: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.CA},
 		}
 	}
@@ -102,9 +113,9 @@ func (p *Peers) Close() {
 }
 
 // Elsewhere tells whether a partition is owned by another server, and by which.
-func (p *Peers) Elsewhere(partition int) (Target, bool) {
-	owner, epoch, local, ok := p.directory.Owner(partition)
-	return Target{Server: owner, Epoch: epoch, Partition: partition}, ok && !local
+func (p *Peers) Elsewhere(number int) (Target, bool) {
+	h, ok := p.directory.Owner(number)
+	return Target{Server: h.Server, Epoch: h.Epoch, Partition: number}, ok && !h.Local
 }
 
 // Target is an owner that is another server.
@@ -144,12 +155,23 @@ func (p *Peers) Forward(ctx context.Context, to Target, c Call) (Answer, error) 
 		defer leave()
 	}
 	a, err := p.send(ctx, transport, RoleWorker, to, c)
+	if err != nil || a.Status == http.StatusServiceUnavailable {
+		p.lookAgain()
+	}
 	if err != nil {
 		p.logger.Debug("a call did not reach the owner; its caller sends it again", "server", to.Server.Name, "address", to.Server.Address,
 			"partition", to.Partition, "request", c.Request, "err", err)
 		return Answer{}, away(to, err)
 	}
 	return a, nil
+}
+
+// lookAgain makes the directory look, for many failing calls together.
+func (p *Peers) lookAgain() {
+	now, last := time.Now().UnixMilli(), p.looked.Load()
+	if (now-last >= lookGap.Milliseconds() || now < last) && p.looked.CompareAndSwap(last, now) {
+		p.directory.Look()
+	}
 }
 
 // Reach is nil when the server answers at its address, and is the one that wrote its row.

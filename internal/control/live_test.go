@@ -1,0 +1,59 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+)
+
+// scattered is a set of owners of which some do not answer; each of the others has one worker and one pool.
+type scattered struct {
+	owner
+	away map[int]bool
+}
+
+func (s *scattered) Call(_ context.Context, p int, _ job.Epoch, _ engine.Event) (partition.Reply, error) {
+	if s.away[p] {
+		return partition.Reply{}, job.Errorf(job.KindNoOwner, "no_owner", "nobody")
+	}
+	pool := fmt.Sprintf("pool-%d", 9-p)
+	return partition.Reply{Value: &engine.Inspected{
+		Sessions: []engine.SessionView{{Session: job.Session{Namespace: "default", Pool: pool}}, {Session: job.Session{Namespace: "other", Pool: pool}}},
+		Pools:    []engine.PoolView{{Namespace: "default", Pool: pool}, {Namespace: "other", Pool: pool}},
+	}}, nil
+}
+
+// A partition without an owner takes only its own part out of a list, and the list says so.
+func TestListsOfManyOwners(t *testing.T) {
+	for _, test := range []struct {
+		away []int
+		want int // items; -1: no_owner
+	}{{nil, 4}, {[]int{2}, 3}, {[]int{0, 1, 3}, 1}, {[]int{0, 1, 2, 3}, -1}} {
+		o := &scattered{away: map[int]bool{}}
+		for _, p := range test.away {
+			o.away[p] = true
+		}
+		c, _ := open(t, &o.owner, func(c *control.Config) { c.Owners = o })
+		workers, err := c.Workers(t.Context(), "default", "")
+		pools, err2 := c.Pools(t.Context(), "default")
+		if test.want < 0 {
+			wantCode(t, err, job.KindNoOwner, "no_owner")
+			wantCode(t, err2, job.KindNoOwner, "no_owner")
+			continue
+		}
+		if err != nil || err2 != nil || len(workers.Items) != test.want || len(pools.Items) != test.want || workers.Away != len(test.away) || pools.Away != len(test.away) ||
+			workers.Asked != 4 || pools.Asked != 4 {
+			t.Errorf("away %v: %+v, %v; %+v, %v", test.away, workers, err, pools, err2)
+		}
+		for i := 1; i < len(pools.Items); i++ {
+			if pools.Items[i-1].Pool >= pools.Items[i].Pool || workers.Items[i-1].Session.Pool >= workers.Items[i].Session.Pool {
+				t.Errorf("away %v: not in order: %+v", test.away, pools.Items)
+			}
+		}
+	}
+}
