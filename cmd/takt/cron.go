@@ -19,88 +19,237 @@ type cronItem struct {
 	Note  string `json:"note,omitempty"` // what a step of the clock did
 }
 
+// cronItems is a list of planned instants, with how the expression was read.
+type cronItems struct {
+	Items    []cronItem       `json:"items"`
+	Dialect  schedule.Dialect `json:"dialect"`
+	TimeZone string           `json:"timeZone"`
+}
+
 func newCronCommand() *cobra.Command {
 	cron := &cobra.Command{Use: "cron", Short: "Look at cron expressions; needs no server"}
-	cron.AddCommand(newCronNextCommand())
+	cron.AddCommand(newCronNextCommand(), newCronPrevCommand(), newCronBetweenCommand(), newCronExplainCommand(), newCronLintCommand())
 	return cron
 }
 
-func newCronNextCommand() *cobra.Command {
-	var (
-		zone, from, format string
-		count              int
-	)
-	cmd := &cobra.Command{
-		Use:   `next "EXPR"`,
-		Short: "Show the next planned instants of a cron expression",
-		Long: `Show the next planned instants of a cron expression, and what steps of the clock do to them.
+const cronDialects = `Five fields: minute hour day-of-month month day-of-week; with six, seconds come first. Six or seven with one of
+? L W # are read as Quartz (second minute hour day-of-month month day-of-week [year], Sunday is 1), or say --dialect.
+Or one of @hourly @daily @weekly @monthly @yearly. H is a value that --seed (a job's name) chooses.`
 
-Five fields: minute hour day-of-month month day-of-week; with six, seconds come first.
-Or one of @hourly @daily @weekly @monthly @yearly.`,
-		Example: `  takt cron next "30 2 * * 1-5" --tz Europe/Berlin -n 3
-  takt cron next "0 * * * *" --tz America/New_York --from 2026-03-08T00:00 -o json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage(`one expression is needed, in quotes: takt cron next "30 2 * * *"`)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			items, err := cronNext(schedule.Spec{Cron: args[0], TimeZone: zone}, from, count)
-			if err != nil {
-				return err
-			}
-			if isData(format) {
-				return printData(cmd.OutOrStdout(), format, map[string][]cronItem{"items": items})
-			}
-			rows := make([][]string, 0, len(items))
-			for _, i := range items {
-				rows = append(rows, []string{i.Local, i.At, i.Note})
-			}
-			return printTable(cmd.OutOrStdout(), []string{"LOCAL", "UTC", "NOTE"}, rows)
-		},
-	}
+// cronFlags say how an expression is read.
+type cronFlags struct {
+	dialect, zone, gap, overlap, seed, format string
+}
+
+func (c *cronFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&zone, "tz", "", "time zone, an IANA name (default UTC)")
-	f.StringVar(&from, "from", "", "show what comes after this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
-	f.IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
+	f.StringVar(&c.dialect, "dialect", "", "unix5, seconds6 or quartz (default: what the expression looks like)")
+	f.StringVar(&c.zone, "tz", "", "time zone, an IANA name (default UTC)")
+	f.StringVar(&c.gap, "gap", "", "what becomes of times of day that a clock skips: next (default), shift or skip")
+	f.StringVar(&c.overlap, "overlap", "", "what becomes of times of day that a clock shows twice: first (default), last or both")
+	f.StringVar(&c.seed, "seed", "", "what H is drawn from, such as namespace/job")
 	f.String("namespace", "", "") // hides the global flag, which would claim -n and has no meaning here
 	if err := f.MarkHidden("namespace"); err != nil {
 		panic(err) // the flag was defined the line before
 	}
-	addOutput(cmd, &format)
-	return cmd
+	addOutput(cmd, &c.format)
 }
 
-func cronNext(spec schedule.Spec, from string, count int) ([]cronItem, error) {
-	if count < 1 || count > maxCronCount {
-		return nil, usage(fmt.Sprintf("-n %d: it must be from 1 to %d", count, maxCronCount))
+// parse reads an expression. A fault of it is wrong usage, with its place.
+func (c *cronFlags) parse(expr string) (schedule.Schedule, error) {
+	dialect := schedule.Dialect(c.dialect)
+	if c.dialect == "unix" {
+		dialect = schedule.Unix5
+	}
+	spec := schedule.Spec{Cron: expr, Dialect: dialect, TimeZone: c.zone, Seed: c.seed,
+		DST: schedule.DST{Gap: schedule.GapPolicy(c.gap), Overlap: schedule.OverlapPolicy(c.overlap)}}
+	if expr == "" {
+		return nil, usage(`the expression is empty: write one such as "30 2 * * *"`)
 	}
 	s, err := schedule.Parse(spec, time.Time{})
 	if bad, ok := errors.AsType[*schedule.Error](err); ok {
-		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%.*q", schedule.MaxText, spec.Cron), why: bad.Error(), todo: bad.Hint}
-	} else if err != nil {
-		return nil, err
+		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%.*q", schedule.MaxText, expr), why: bad.Error(), todo: bad.Hint}
 	}
-	zone := schedule.Zone(s)
-	at, err := cronFrom(from, zone)
-	if err != nil {
-		return nil, err
-	}
-	items := []cronItem{}
-	for range count {
-		next, ok := s.Next(at)
-		if !ok {
-			break
-		}
-		items = append(items, cronItem{At: next.UTC().Format(time.RFC3339), Local: next.In(zone).Format(time.RFC3339), Note: schedule.Note(s, next)})
-		at = next
-	}
-	return items, nil
+	return s, err
 }
 
-// cronFrom reads --from; a text without an offset is read on the clocks of the zone.
-func cronFrom(text string, zone *time.Location) (time.Time, error) {
+func oneExpression(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(`one expression is needed, in quotes: takt cron next "30 2 * * *"`)
+	}
+	return nil
+}
+
+func checkCount(count int) error {
+	if count < 1 || count > maxCronCount {
+		return usage(fmt.Sprintf("-n %d: it must be from 1 to %d", count, maxCronCount))
+	}
+	return nil
+}
+
+// print writes planned instants.
+func (c *cronFlags) print(cmd *cobra.Command, s schedule.Schedule, instants []time.Time) error {
+	zone := schedule.Zone(s)
+	list := cronItems{Items: []cronItem{}, Dialect: schedule.Reading(s), TimeZone: zone.String()}
+	rows := make([][]string, 0, len(instants))
+	for _, at := range instants {
+		i := cronItem{At: at.UTC().Format(time.RFC3339), Local: at.In(zone).Format(time.RFC3339), Note: schedule.Note(s, at)}
+		list.Items = append(list.Items, i)
+		rows = append(rows, []string{i.Local, i.At, i.Note})
+	}
+	if isData(c.format) {
+		return printData(cmd.OutOrStdout(), c.format, list)
+	}
+	if c.dialect == "" && list.Dialect == schedule.Quartz {
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "read as Quartz: second minute hour day-of-month month day-of-week [year], Sunday is 1"); err != nil {
+			return fmt.Errorf("write the dialect: %w", err)
+		}
+	}
+	return printTable(cmd.OutOrStdout(), []string{"LOCAL", "UTC", "NOTE"}, rows)
+}
+
+func newCronNextCommand() *cobra.Command {
+	var c cronFlags
+	var from string
+	var count int
+	cmd := &cobra.Command{
+		Use:   `next "EXPR"`,
+		Short: "Show the next planned instants of a cron expression",
+		Long:  "Show the next planned instants of a cron expression, and what steps of the clock do to them.\n\n" + cronDialects,
+		Example: `  takt cron next "30 2 * * 1-5" --tz Europe/Berlin -n 3
+  takt cron next "0 0 9 ? * 6#3" --dialect quartz --tz Asia/Shanghai
+  takt cron next "0 * * * *" --tz America/New_York --from 2026-03-08T00:00 -o json`,
+		Args: oneExpression,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCount(count); err != nil {
+				return err
+			}
+			s, err := c.parse(args[0])
+			if err != nil {
+				return err
+			}
+			at, err := cronInstant("--from", from, schedule.Zone(s))
+			if err != nil {
+				return err
+			}
+			instants, _ := walk(s, at, time.Time{}, count)
+			return c.print(cmd, s, instants)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "show what comes after this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
+	cmd.Flags().IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
+	c.add(cmd)
+	return cmd
+}
+
+// walk lists planned instants after from, at most count and none after until (the zero time: no end). more: there
+// are others.
+func walk(s schedule.Schedule, from, until time.Time, count int) (instants []time.Time, more bool) {
+	for {
+		next, ok := s.Next(from)
+		if !ok || !until.IsZero() && next.After(until) {
+			return instants, false
+		}
+		if len(instants) == count {
+			return instants, true
+		}
+		instants, from = append(instants, next), next
+	}
+}
+
+func newCronPrevCommand() *cobra.Command {
+	var c cronFlags
+	var from string
+	var count int
+	cmd := &cobra.Command{
+		Use:   `prev "EXPR"`,
+		Short: "Show the planned instants of a cron expression before now",
+		Long:  "Show the planned instants of a cron expression before now or before --from, newest first.\n\n" + cronDialects,
+		Example: `  takt cron prev "30 2 * * 1-5" --tz Europe/Berlin -n 3
+  takt cron prev "0 0 0 L * ?" --from 2026-03-08T00:00 -o json`,
+		Args: oneExpression,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCount(count); err != nil {
+				return err
+			}
+			s, err := c.parse(args[0])
+			if err != nil {
+				return err
+			}
+			at, err := cronInstant("--from", from, schedule.Zone(s))
+			if err != nil {
+				return err
+			}
+			var instants []time.Time
+			for range count {
+				prev, ok := schedule.Prev(s, at)
+				if !ok {
+					break
+				}
+				instants, at = append(instants, prev), prev
+			}
+			return c.print(cmd, s, instants)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "show what comes before this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
+	cmd.Flags().IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
+	c.add(cmd)
+	return cmd
+}
+
+func newCronBetweenCommand() *cobra.Command {
+	var c cronFlags
+	var from, to string
+	var count int
+	cmd := &cobra.Command{
+		Use:   `between "EXPR" --from T --to T`,
+		Short: "Show the planned instants of a cron expression in a stretch of time",
+		Long: `Show the planned instants of a cron expression after --from up to and with --to, at most -n; when there are more, that is
+said on standard error.
+
+` + cronDialects,
+		Example: `  takt cron between "0 * * * *" --tz Europe/Berlin --from 2026-03-29T00:00 --to 2026-03-29T06:00`,
+		Args:    oneExpression,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkCount(count); err != nil {
+				return err
+			}
+			s, err := c.parse(args[0])
+			if err != nil {
+				return err
+			}
+			after, err := cronInstant("--from", from, schedule.Zone(s))
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				return usage("--to is missing: until when?")
+			}
+			until, err := cronInstant("--to", to, schedule.Zone(s))
+			if err != nil {
+				return err
+			}
+			if until.Before(after) {
+				return usage(fmt.Sprintf("--to %s comes before --from", to))
+			}
+			instants, more := walk(s, after, until, count)
+			if more {
+				if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "there are more than %d; raise -n or ask on from the last one\n", count); err != nil {
+					return fmt.Errorf("write the note: %w", err)
+				}
+			}
+			return c.print(cmd, s, instants)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
+	cmd.Flags().StringVar(&to, "to", "", "likewise; required")
+	cmd.Flags().IntVarP(&count, "count", "n", 100, fmt.Sprintf("how many to show, at most %d", maxCronCount))
+	c.add(cmd)
+	return cmd
+}
+
+// cronInstant reads an instant of a flag; a text without an offset is read on the clocks of the zone.
+func cronInstant(flag, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Now(), nil
 	}
@@ -109,5 +258,5 @@ func cronFrom(text string, zone *time.Location) (time.Time, error) {
 			return at, nil
 		}
 	}
-	return time.Time{}, usage(fmt.Sprintf("--from %.64q: it must be an instant such as 2026-03-08T00:00:00Z or 2026-03-08T00:00", text))
+	return time.Time{}, usage(fmt.Sprintf("%s %.64q: it must be an instant such as 2026-03-08T00:00:00Z or 2026-03-08T00:00", flag, text))
 }

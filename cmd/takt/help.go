@@ -36,8 +36,10 @@ var helpPages = map[string]helpPage{
 	"takt config get-contexts": {codes: localCodes}, "takt config set-context": {codes: localCodes},
 	"takt config use-context": {codes: also(localCodes, exitNotFound)},
 	"takt describe execution": {codes: readCodes}, "takt describe job": {codes: readCodes}, "takt describe worker": {codes: readCodes},
-	"takt wait":       {codes: also(readCodes, exitNegative, exitTimeout)},
-	"takt cron next":  {codes: localCodes},
+	"takt wait":      {codes: also(readCodes, exitNegative, exitTimeout)},
+	"takt cron next": {codes: localCodes},
+	"takt cron prev": {codes: localCodes}, "takt cron between": {codes: localCodes}, "takt cron explain": {codes: localCodes},
+	"takt cron lint":  {codes: also(localCodes, exitNegative)},
 	"takt delete job": {codes: changeCodes},
 	"takt demo": {codes: []int{exitOK, exitNegative, exitUsage, exitUnavailable, exitInterrupted}, example: `  takt demo
   takt demo --dir /usr/share/doc --workers 4 -o json`},
