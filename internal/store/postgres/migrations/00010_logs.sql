@@ -13,7 +13,7 @@ CREATE TABLE logs (
     bytes         bigint  NOT NULL, -- kept
     dropped_lines bigint  NOT NULL,
     dropped_bytes bigint  NOT NULL,
-    "full"        boolean NOT NULL, -- the limit was reached
+    "full"        integer NOT NULL, -- 0: there is room; 1: the limit was reached, and said; 2: it was reached
     unsaid_lines  bigint  NOT NULL, -- dropped by the limit, and not told by a line of the log yet
     unsaid_bytes  bigint  NOT NULL,
     last_at       bigint  NOT NULL,
