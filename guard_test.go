@@ -46,6 +46,7 @@ var level = map[string]int{
 	"internal/demo":                  9,
 	"cmd/takt":                       10,
 	"examples/goworker":              10,
+	"internal/bench":                 9,
 }
 
 // only lists packages with a closed list of imports from this module; std is all else they may import.
@@ -59,7 +60,7 @@ var only = map[string][]string{
 }
 
 // sdkUsers may import the root package: the types of the API stop there.
-var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/drill", "cmd/takt", "examples/goworker"}
+var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/bench", "internal/drill", "cmd/takt", "examples/goworker"}
 
 // pure packages decide; they do not act.
 var pure = []string{"internal/schedule", "internal/filter", "internal/job", "internal/engine"}

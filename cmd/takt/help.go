@@ -40,6 +40,7 @@ var helpPages = map[string]helpPage{
 	"takt cron next": {codes: localCodes},
 	"takt cron prev": {codes: localCodes}, "takt cron between": {codes: localCodes}, "takt cron explain": {codes: localCodes},
 	"takt cron lint":  {codes: also(localCodes, exitNegative)},
+	"takt bench run":  {codes: also(changeCodes, exitNegative), example: "  takt bench run --for 20s\n  takt bench run --rate 1000 --for 20s -o json\n  takt --server http://10.0.0.5:7070 bench run --executions 100000"},
 	"takt delete job": {codes: changeCodes},
 	"takt demo": {codes: []int{exitOK, exitNegative, exitUsage, exitUnavailable, exitInterrupted}, example: `  takt demo
   takt demo --dir /usr/share/doc --workers 4 -o json`},

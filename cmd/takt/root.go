@@ -50,7 +50,7 @@ func newRootCommand() *cobra.Command {
 		newDiffCommand(&g), newExportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
 		newDeleteCommand(&g), newPauseCommand(&g), newResumeCommand(&g),
 		newLogsCommand(&g), newRetentionCommand(&g), newBackupCommand(&g), newRestoreCommand(), newMigrateCommand(), newDescribeCommand(&g), newWaitCommand(&g), newConfigCommand(&g),
-		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(),
+		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(), newBenchCommand(&g),
 		newExitCodesTopic(),
 	)
 	root.InitDefaultCompletionCmd()
