@@ -126,7 +126,7 @@ func (a *apply) run(cmd *cobra.Command) error {
 	}
 	out, err := c.Apply(cmd.Context(), in)
 	if err != nil {
-		return refusedSet(cmd, fmt.Sprintf("cannot apply %d job(s)", len(docs)), docs, err)
+		return refusedSet(cmd, "cannot apply "+counted(len(docs), "job"), docs, err)
 	}
 	if isData(a.format) {
 		return printData(cmd.OutOrStdout(), a.format, appliedList(&out))

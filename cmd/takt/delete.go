@@ -62,9 +62,9 @@ func deletedText(d *takt.DeletedJob) string {
 	case d.Live == 0:
 		line += "none of its executions was open"
 	case d.Running == "cancel":
-		line += fmt.Sprintf("%d open execution(s) are being cancelled", d.Live)
+		line += counted(d.Live, "open execution") + ", being cancelled"
 	default:
-		line += fmt.Sprintf("%d open execution(s) run to their end", d.Live)
+		line += counted(d.Live, "open execution") + ", left to finish"
 	}
 	if d.Effect == "pending" {
 		line += ", pending"

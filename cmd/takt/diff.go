@@ -39,7 +39,7 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 			}
 			out, err := c.Apply(cmd.Context(), in)
 			if err != nil {
-				return refusedSet(cmd, fmt.Sprintf("cannot compare %d job(s)", len(docs)), docs, err)
+				return refusedSet(cmd, "cannot compare "+counted(len(docs), "job"), docs, err)
 			}
 			return printDiff(cmd.OutOrStdout(), &out, format)
 		},

@@ -25,9 +25,6 @@ Without names, all jobs of the namespace are written.`,
 			if err != nil {
 				return explain(cmd.Context(), "cannot read -l", err)
 			}
-			if format != "yaml" && format != "json" {
-				return usage(fmt.Sprintf("-o %s: it must be yaml or json", format))
-			}
 			c, err := g.client()
 			if err != nil {
 				return err
@@ -36,20 +33,20 @@ Without names, all jobs of the namespace are written.`,
 			if err != nil {
 				return explain(cmd.Context(), "cannot export", err)
 			}
-			var out []takt.Job
+			out := []takt.Job{}
 			for i := range jobs {
 				if chosen.Matches(jobs[i].Metadata.Labels) {
 					out = append(out, bare(&jobs[i]))
 				}
 			}
-			if format == "json" {
-				return printJSON(cmd.OutOrStdout(), out)
+			if format == "yaml" {
+				return printDocuments(cmd.OutOrStdout(), out)
 			}
-			return printDocuments(cmd.OutOrStdout(), out)
+			return printData(cmd.OutOrStdout(), format, out)
 		},
 	}
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "only jobs with these labels, such as app=billing,tier!=1")
-	cmd.Flags().StringVarP(&format, "output", "o", "yaml", "yaml or json")
+	addForms(cmd, &format, []string{"yaml", "json", "jsonl"})
 	return cmd
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ func newGetCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "get", Short: "List jobs, executions, shards, workers, pools or decisions"}
 	add := func(use, short string, args cobra.PositionalArgs, flags string, run func(*get, context.Context, *takt.Client, []string) (*listing, error)) {
 		q := get{g: g}
-		sub := &cobra.Command{Use: use, Short: short, Args: args,
+		sub := &cobra.Command{Use: use, Short: short, Args: args, Aliases: []string{strings.TrimSuffix(strings.Fields(use)[0], "s")},
 			RunE: func(cmd *cobra.Command, args []string) error { return q.run(cmd, args, run) }}
 		f := sub.Flags()
 		for _, flag := range flags {

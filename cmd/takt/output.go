@@ -79,6 +79,10 @@ func itemsOf(v any) ([]json.RawMessage, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("write the result: %w", err)
 	}
+	var plain []json.RawMessage
+	if err := json.Unmarshal(buf.Bytes(), &plain); err == nil {
+		return plain, nil
+	}
 	var list struct {
 		Items []json.RawMessage `json:"items"`
 	}
@@ -149,6 +153,14 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// counted is a number of things in words, such as 1 fault and 2 faults.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // age is a length of time in at most two units, such as 5m12s.

@@ -49,6 +49,11 @@ func TestScripts(t *testing.T) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
+		Setup: func(e *testscript.Env) error {
+			dir, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+			e.Setenv("EXAMPLES", dir)
+			return err
+		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	})

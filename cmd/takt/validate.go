@@ -30,13 +30,13 @@ file, line and column. With --online the server judges them too; nothing is writ
 				in := setOf(docs, g)
 				in.DryRun = true
 				if _, err := c.Apply(cmd.Context(), in); err != nil {
-					return refusedSet(cmd, fmt.Sprintf("the server refuses %d job(s)", len(docs)), docs, err)
+					return refusedSet(cmd, "the server refuses "+counted(len(docs), "job"), docs, err)
 				}
 			}
 			if isData(format) {
 				return printData(cmd.OutOrStdout(), format, map[string]int{"valid": len(docs)})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d document(s), no fault\n", len(docs))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s, no fault\n", counted(len(docs), "document"))
 			return err
 		},
 	}

@@ -142,5 +142,12 @@ func setProblem(set *job.SetError) (kind job.Kind, code, detail string, fields [
 		}
 		fields = append(fields, f)
 	}
-	return kind, code, fmt.Sprintf("%d document(s) of the set are refused; nothing was written", len(set.Items)), fields
+	return kind, code, refusedText(len(set.Items)), fields
+}
+
+func refusedText(n int) string {
+	if n == 1 {
+		return "1 document of the set is refused; nothing was written"
+	}
+	return fmt.Sprintf("%d documents of the set are refused; nothing was written", n)
 }

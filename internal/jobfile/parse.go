@@ -40,32 +40,51 @@ func Parse(file string, data []byte) ([]Doc, error) {
 	if len(faults) > 0 {
 		return nil, faults
 	}
+	cut, fault, isJSON := jsonDocuments(file, data)
+	if !isJSON {
+		cut = split(lexer.Tokenize(string(data)))
+	}
+	if fault != nil {
+		faults = append(faults, fault)
+	}
 	var docs []Doc
-	for _, tokens := range split(lexer.Tokenize(string(data))) {
+	for _, tokens := range cut {
 		if e := tooCostly(file, tokens); e != nil {
 			return nil, append(faults, e).show(data)
 		}
-		tree, err := parser.Parse(tokens, 0)
-		if err != nil {
-			faults = append(faults, syntaxError(file, err))
-			continue
-		}
-		for _, d := range tree.Docs {
-			if d.Body == nil || d.Body.Type() == ast.NullType || d.Body.Type() == ast.CommentType {
-				continue
-			}
-			if e := tooLarge(file, d.Body); e != nil {
-				faults = append(faults, e)
-				continue
-			}
-			doc, errs := read(file, data, d.Body)
-			docs, faults = append(docs, doc), append(faults, errs...)
-		}
+		found, errs := parseOne(file, data, tokens)
+		docs, faults = append(docs, found...), append(faults, errs...)
 	}
 	if len(faults) > 0 {
 		return nil, faults.show(data)
 	}
 	return docs, nil
+}
+
+// parseOne reads the tokens of one document, which may hold several.
+func parseOne(file string, data []byte, tokens token.Tokens) (docs []Doc, faults Errors) {
+	tree, err := parser.Parse(tokens, 0)
+	if err != nil {
+		return nil, Errors{syntaxError(file, err)}
+	}
+	for _, d := range tree.Docs {
+		if d.Body == nil || d.Body.Type() == ast.NullType || d.Body.Type() == ast.CommentType {
+			continue
+		}
+		if e := tooLarge(file, d.Body); e != nil {
+			faults = append(faults, e)
+			continue
+		}
+		bodies, e := members(file, d.Body)
+		if e != nil {
+			faults = append(faults, e)
+		}
+		for _, body := range bodies {
+			doc, errs := read(file, data, body)
+			docs, faults = append(docs, doc), append(faults, errs...)
+		}
+	}
+	return docs, faults
 }
 
 // split cuts the tokens into documents. The parser would drop, without a word, all that follows an empty
