@@ -143,7 +143,7 @@ func (s *Store) read(ctx context.Context, op string, fn func(*link) error) error
 // look is read for people: on connections of their own, so that no list delays an engine. A caller who has gone ends
 // what runs.
 func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error {
-	return s.snapshot(ctx, s.people, op, fn)
+	return s.snapshot(ctx, s.lists, op, fn)
 }
 
 func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link) error) error {

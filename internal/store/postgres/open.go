@@ -37,7 +37,8 @@ type Config struct {
 	Name       string        // application_name, for people who look into pg_stat_activity; "" means takt
 	Commits    int           // connections for commits; 0 means 3 (more make commits slower)
 	Engines    int           // connections for what engines read; 0 means 4
-	People     int           // connections for people's reads and writes, and for logs; 0 means 8
+	People     int           // connections for people's writes, and for logs; 0 means 8
+	Lists      int           // connections for people's reads; 0 means 4
 }
 
 // pool is a set of connections for one purpose.
@@ -52,9 +53,12 @@ type Store struct {
 	keeper  *pool // ownership: never waits behind anything else (R8)
 	engines *pool
 	people  *pool
+	lists   *pool // people's reads: as many as they are, no write of people's waits for them
 	dsn     *pgxpool.Config
 	months  months
 	care    care
+	walk    int // rows that a list looks at for one page, see walkRows
+	swept   sweptUpTo
 	skip    mutant
 	closing sync.Once
 }
@@ -75,7 +79,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			WithHint("write postgres://user@host:5432/takt?sslmode=verify-full, special characters as %%XX; the password may stand in PGPASSWORD or ~/.pgpass instead")
 	}
 	defaults(&c)
-	s := &Store{dsn: parsed}
+	s := &Store{dsn: parsed, walk: walkRows}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -86,7 +90,7 @@ func defaults(c *Config) {
 	for _, d := range []struct {
 		v    *int
 		when int
-	}{{&c.Partitions, 32}, {&c.Commits, 3}, {&c.Engines, 4}, {&c.People, 8}} {
+	}{{&c.Partitions, 32}, {&c.Commits, 3}, {&c.Engines, 4}, {&c.People, 8}, {&c.Lists, 4}} {
 		if *d.v < 1 {
 			*d.v = d.when
 		}
@@ -104,8 +108,12 @@ func defaults(c *Config) {
 var hot = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off",
 	"plan_cache_mode": "force_generic_plan", "jit": "off"}
 
+// listing are the settings of lists: hot, and what an index does not give in order is not sorted, see orderedBy.
+var listing = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off",
+	"enable_sort": "off", "enable_incremental_sort": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
+
 func (s *Store) open(ctx context.Context, c Config) error {
-	half, long := c.OwnerTTL/2, 30*time.Second
+	half, long, short := c.OwnerTTL/2, 30*time.Second, 5*time.Second
 	for _, p := range []struct {
 		to       **pool
 		name     string
@@ -116,7 +124,8 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		{&s.commits, "commits", c.Commits, half, hot},
 		{&s.keeper, "keeper", 2, half, map[string]string{"jit": "off"}},
 		{&s.engines, "engines", c.Engines, long, hot},
-		{&s.people, "people", c.People, long, map[string]string{"jit": "off"}},
+		{&s.people, "people", c.People, long, hot},
+		{&s.lists, "lists", c.Lists, short, listing},
 	} {
 		var err error
 		if *p.to, err = s.newPool(ctx, c.Name+" "+p.name, p.size, p.limit, p.settings); err != nil {
@@ -250,7 +259,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 }
 
 func (s *Store) pools() (all []*pool) {
-	for _, p := range []*pool{s.commits, s.keeper, s.engines, s.people} {
+	for _, p := range []*pool{s.commits, s.keeper, s.engines, s.people, s.lists} {
 		if p != nil {
 			all = append(all, p)
 		}

@@ -24,7 +24,9 @@ const (
 
 	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
 
-	definitionColumns    = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, NULL::text`
+	definitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, NULL::text`
+	// The partition that plans a job: all its cursors name it; when there are none, the one that it was created in.
+	plannerOf            = `coalesce((SELECT c.partition FROM cursors c WHERE c.job = j.uid LIMIT 1), j.home)`                 // j: jobs or all_jobs
 	anyDefinitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, j.deletion` // j: all_jobs
 )
 

@@ -1,0 +1,291 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// Many triggers take a statement of each kind, not of each trigger: the way to the database is longer than SQLite's.
+// Rows are locked and keys are put in the order of their names, whoever does it, so that no two wait for each other.
+var (
+	qJobsToTrigger = statement(`SELECT ` + definitionColumns + `, j.partition FROM unnest($1::text[], $2::text[]) AS a (namespace, name)
+		JOIN jobs j ON j.namespace = a.namespace AND j.name = a.name JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
+		ORDER BY j.namespace, j.name FOR SHARE OF j`)
+	qJobsThere = statement(`SELECT count(*) FROM unnest($1::text[], $2::text[]) AS a (namespace, name)
+		JOIN jobs j ON j.namespace = a.namespace AND j.name = a.name`)
+
+	qKeysPut = statement(`INSERT INTO request_keys (namespace, operation, key, hash, execution, at)
+		SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::uuid[], $6::bigint[]) AS a (namespace, operation, key)
+		ORDER BY a.namespace COLLATE "C", a.operation COLLATE "C", a.key COLLATE "C"
+		ON CONFLICT (namespace, operation, key) DO NOTHING RETURNING namespace, operation, key`)
+	qKeysOf = statement(`SELECT k.namespace, k.operation, k.key, k.hash, k.execution FROM unnest($1::text[], $2::text[], $3::text[]) AS a (namespace, operation, key)
+		JOIN request_keys k ON k.namespace = a.namespace AND k.operation = a.operation AND k.key = a.key`)
+
+	qEntriesOf     = statement(`SELECT execution, id, partition FROM inbox WHERE execution = ANY($1::uuid[]) AND kind = 'trigger'`)
+	qEntriesInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
+		SELECT a.partition, $2, $3, a.namespace, a.job, a.execution, a.payload
+		FROM unnest($1::integer[], $4::text[], $5::uuid[], $6::uuid[], $7::text[]) WITH ORDINALITY AS a (partition, namespace, job, execution, payload, n)
+		ORDER BY a.n RETURNING id`)
+)
+
+// Trigger implements store.Control.
+func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+	out, err := s.Triggers(ctx, []store.Trigger{t}, partition)
+	if set, ok := errors.AsType[*job.SetError](err); ok {
+		return store.Triggered{}, set.Items[0].Err
+	}
+	if err != nil {
+		return store.Triggered{}, err
+	}
+	return out[0], nil
+}
+
+// Triggers implements store.Control.
+func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
+	if len(all) == 0 {
+		return []store.Triggered{}, nil
+	}
+	var t triggers
+	err := s.write(ctx, "trigger", func(w *link) error {
+		t = triggers{link: w, all: all, partition: partition, out: make([]store.Triggered, len(all)),
+			jobs: map[[2]string]*job.Definition{}, keys: map[[3]string]*usedKey{}}
+		return t.run()
+	})
+	switch {
+	case len(t.refused.Items) > 0:
+		return nil, &t.refused
+	case err != nil:
+		return nil, err
+	}
+	return t.out, nil
+}
+
+// triggers is the work of one transaction.
+type triggers struct {
+	*link
+	all       []store.Trigger
+	partition func(job.Definition) int
+	out       []store.Triggered
+	refused   job.SetError
+	jobs      map[[2]string]*job.Definition // that are there and held, by namespace and name
+	keys      map[[3]string]*usedKey
+	entries   []int // places of those that are no repeats
+	params    []json.RawMessage
+}
+
+// usedKey is a request key that the list names.
+type usedKey struct {
+	store.RequestKey
+	hash      string // of the request that it was first used for
+	execution job.ExecutionID
+	first     int  // place in the list
+	fresh     bool // this transaction put it
+}
+
+func keyOf(t *store.Trigger) [3]string { return [3]string{t.Key.Namespace, t.Key.Operation, t.Key.Key} }
+
+func (w *triggers) run() error {
+	for _, part := range []func() error{w.check, w.holdJobs, w.putKeys, w.judge, w.addEntries, w.findRepeated} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check passes over what cannot be kept: judge refuses it, or one before it.
+func (w *triggers) check() error {
+	for i := range w.all {
+		t := &w.all[i]
+		if store.CheckTrigger(t) != nil {
+			return nil
+		}
+		w.jobs[[2]string{t.Namespace, t.Job}] = nil
+		if t.Key.Key != "" && w.keys[keyOf(t)] == nil {
+			w.keys[keyOf(t)] = &usedKey{RequestKey: t.Key, first: i}
+		}
+	}
+	return nil
+}
+
+// holdJobs locks the jobs of the list and reads them.
+func (w *triggers) holdJobs() error {
+	var namespaces, names []string
+	for k := range w.jobs {
+		namespaces, names = append(namespaces, k[0]), append(names, k[1])
+	}
+	for {
+		n, there := 0, 0
+		if err := w.each(qJobsToTrigger, []any{namespaces, names}, func(rows pgx.Rows) error {
+			var partition int
+			d, err := scanDefinition(rows, &partition)
+			if err == nil {
+				n, w.jobs[[2]string{d.Namespace, d.Name}] = n+1, d
+			}
+			return err
+		}); err != nil || n == len(names) {
+			return err
+		}
+		if _, err := w.one(qJobsThere, []any{namespaces, names}, &there); err != nil || n >= there {
+			return err
+		}
+	}
+}
+
+// putKeys keeps the keys that are new, and finds out what the others made. One that a sweep or a deletion of its job
+// takes away in between is new.
+func (w *triggers) putKeys() error {
+	for {
+		var ns, operations, keys, hashes []string
+		var ids [][]byte
+		var ats []int64
+		for _, k := range w.keys {
+			if t := &w.all[k.first]; !k.fresh && k.execution.IsZero() && w.jobs[[2]string{t.Namespace, t.Job}] != nil {
+				ns, operations, keys, hashes = append(ns, k.Namespace), append(operations, k.Operation), append(keys, k.Key), append(hashes, k.Hash)
+				ids, ats = append(ids, t.Execution[:]), append(ats, int64(t.Request.At))
+			}
+		}
+		if len(keys) == 0 {
+			return nil
+		}
+		if err := w.each(qKeysPut, []any{ns, operations, keys, hashes, ids, ats}, func(rows pgx.Rows) error {
+			var k [3]string
+			err := rows.Scan(&k[0], &k[1], &k[2])
+			if used := w.keys[k]; err == nil {
+				used.fresh, used.hash, used.execution = true, used.Hash, w.all[used.first].Execution
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := w.each(qKeysOf, []any{ns, operations, keys}, func(rows pgx.Rows) error {
+			var k [3]string
+			var hash string
+			var id [16]byte
+			err := rows.Scan(&k[0], &k[1], &k[2], &hash, &id)
+			if used := w.keys[k]; err == nil {
+				used.hash, used.execution = hash, id
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+}
+
+// judge decides about each in the order of the list; the first that is refused ends it.
+func (w *triggers) judge() error {
+	for i := range w.all {
+		err := w.decide(i)
+		if e, ok := errors.AsType[*job.Error](err); ok {
+			w.refused.Add(i, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *triggers) decide(i int) error {
+	t, out := &w.all[i], &w.out[i]
+	if err := store.CheckTrigger(t); err != nil {
+		return err
+	}
+	d := w.jobs[[2]string{t.Namespace, t.Job}]
+	if d == nil {
+		return noJob(t.Namespace, t.Job)
+	}
+	*out = store.Triggered{Written: store.Written{Partition: w.partition(*d)}, Execution: t.Execution}
+	if t.Key.Key != "" {
+		k := w.keys[keyOf(t)]
+		if k.hash != t.Key.Hash {
+			return job.Errorf(job.KindConflict, "idempotency_key_reused", "the idempotency key %q was used for another request", t.Key.Key).
+				WithHint("use a new key for a new request")
+		}
+		out.Execution, out.Repeated = k.execution, !k.fresh || k.first != i
+		if out.Repeated {
+			return nil
+		}
+	}
+	params := t.Request.Params
+	if t.Merge != nil {
+		var err error
+		if params, err = t.Merge(*d); err != nil {
+			return err
+		}
+	}
+	w.entries, w.params = append(w.entries, i), append(w.params, params)
+	return nil
+}
+
+// addEntries puts what is no repeat into the inboxes, in the order of the list.
+func (w *triggers) addEntries() error {
+	var partitions []int32
+	var namespaces, payloads []string
+	var uids, ids [][]byte
+	for n, i := range w.entries {
+		t := &w.all[i]
+		d := w.jobs[[2]string{t.Namespace, t.Job}]
+		p := payload{At: t.Request.At, Key: t.Request.Key, Params: w.params[n], Revision: d.Revision}
+		if t.Key.Key != "" {
+			p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
+		}
+		text, err := encode(p)
+		if err != nil {
+			return err
+		}
+		partitions = append(partitions, int32(w.out[i].Partition)) //nolint:gosec // there are at most 4096
+		namespaces, payloads = append(namespaces, t.Namespace), append(payloads, text)
+		uids, ids = append(uids, d.UID[:]), append(ids, t.Execution[:])
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	n := 0
+	return w.each(qEntriesInsert, []any{partitions, entryRest, string(engine.EntryTrigger), namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
+		err := rows.Scan(&w.out[w.entries[n]].Entry)
+		n++
+		return err
+	})
+}
+
+// findRepeated names the entries of what was asked for before and waits for its owner still.
+func (w *triggers) findRepeated() error {
+	var ids [][]byte
+	asked := map[job.ExecutionID]store.Written{}
+	for i := range w.out {
+		if out := &w.out[i]; !out.Repeated {
+			asked[out.Execution] = out.Written
+		}
+	}
+	for i := range w.out {
+		if out := &w.out[i]; out.Repeated && asked[out.Execution] == (store.Written{}) {
+			ids = append(ids, out.Execution[:])
+		}
+	}
+	if len(ids) > 0 {
+		if err := w.each(qEntriesOf, []any{ids}, func(rows pgx.Rows) error {
+			var id [16]byte
+			var written store.Written
+			err := rows.Scan(&id, &written.Entry, &written.Partition)
+			asked[id] = written
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	for i := range w.out {
+		if written, ok := asked[w.out[i].Execution]; ok && w.out[i].Repeated {
+			w.out[i].Written = written
+		}
+	}
+	return nil
+}
