@@ -19,6 +19,7 @@ import (
 	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/peer"
 	"github.com/taktsched/takt/internal/store"
 	"github.com/taktsched/takt/internal/store/sqlite"
 )
@@ -38,6 +39,8 @@ type App struct {
 	store    store.Store
 	owned    bool // the store was opened here
 	node     *partition.Node
+	peers    *peer.Peers // nil: this server is alone
+	peerKey  string      // what other servers show here
 	handler  http.Handler
 	listener net.Listener
 	tls      *tls.Config // nil: plain HTTP
@@ -95,13 +98,15 @@ func (a *App) assemble(ctx context.Context) error {
 		return err
 	}
 	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, Sweeper: a.store, Keep: cfg.Keep,
-		LogLimit: cfg.LogLimit, Owners: a.node, Now: cfg.Wall, Random: cfg.Random})
+		LogLimit: cfg.LogLimit, Owners: a.everywhere(), Now: cfg.Wall, Random: cfg.Random})
 	a.handler = api.New(api.Config{
 		Control: people, Owners: a.node, Node: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
 		Stopping: a.stopping.Load,
 		Backup:   a.backup,
 		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
+		Peers:    a.peers,
+		PeerKey:  a.peerKey,
 	})
 	return nil
 }
@@ -134,9 +139,13 @@ func (a *App) newNode(ctx context.Context) (*partition.Node, error) {
 		Store: a.store, Server: cfg.Server, Incarnation: incarnation, Sole: cfg.sole(), Lease: cfg.Lease,
 		Wall: cfg.Wall, Seed: uint64(cfg.Wall().UnixNano()), Logger: cfg.Logger,
 	}
+	if err := a.join(ctx, &pc); err != nil {
+		return nil, err
+	}
 	if cfg.Tune != nil {
 		cfg.Tune(&pc)
 	}
+	a.peerKey = pc.Self.Key
 	return partition.NewNode(ctx, pc)
 }
 
@@ -208,6 +217,9 @@ func (a *App) Close() (err error) {
 			if e := a.listener.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
 				errs = append(errs, e)
 			}
+		}
+		if a.peers != nil {
+			a.peers.Close()
 		}
 		if a.owned {
 			errs = append(errs, a.store.Close())

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -20,6 +21,7 @@ const DefaultListen = "127.0.0.1:7070"
 // Config is what a node is assembled from. Only DataDir (or Store) is required.
 type Config struct {
 	DataDir   string // holds LOCK and takt.db; made with mode 0700 when missing
+	Database  string // address of a PostgreSQL database, in place of DataDir: a URL or key=value pairs. May hold a secret
 	Listen    string // host:port; "": DefaultListen. Beyond loopback a token file is required
 	TokenFile string // its content is the bearer token of every call; "": none is asked for
 	// WorkerTokenFile holds a token of its own for workers' calls; then TokenFile is people's alone, and required.
@@ -37,23 +39,32 @@ type Config struct {
 	Wall   func() time.Time // the node's one wall clock; nil: time.Now
 	Logger *slog.Logger     // nil: discard
 
+	Server    string // name among several servers; "": the host's, with a Database the port, too
+	Advertise string // URL at which the other servers reach this one; "": by what is listened on
+	PeerCA    string // PEM file of the certificates that vouch for the other servers' https addresses; "": the system's
+	NoMigrate bool   // refuse a database whose form is not the newest, instead of changing it
+
 	// What follows is for virtual clusters and drills.
-	Listener    net.Listener            // served in place of Listen; closed by Run
-	Store       store.Store             // in place of the file in DataDir, which may then be empty; not closed
-	Partitions  int                     // of a file that is made now; 0: 1
-	NoSync      bool                    // do not wait for the disk
-	Server      string                  // name; "": the host's
-	Incarnation string                  // this life of the server; "": drawn
-	Random      io.Reader               // for ids of executions and jobs; nil: crypto/rand
-	Tune        func(*partition.Config) // last word on the node's settings; nil: none
+	Listener    net.Listener                                                         // served in place of Listen; closed by Run
+	Store       store.Store                                                          // in place of the file in DataDir, which may then be empty; not closed
+	Partitions  int                                                                  // of a file that is made now; 0: 1
+	NoSync      bool                                                                 // do not wait for the disk
+	Incarnation string                                                               // this life of the server; "": drawn
+	Random      io.Reader                                                            // for ids of executions and jobs; nil: crypto/rand
+	PeerDial    func(ctx context.Context, network, address string) (net.Conn, error) // to other servers; nil: over the network
+	Tune        func(*partition.Config)                                              // last word on the node's settings; nil: none
 }
 
 // Validate refuses settings that contradict themselves. Errors are *job.Error of KindInvalid.
 func (c Config) Validate() error {
 	c = c.filled()
-	if c.DataDir == "" && c.Store == nil {
-		return job.Errorf(job.KindInvalid, "data_dir_required", "a server needs a data directory").WithField("data").
-			WithHint("give --data DIR")
+	switch {
+	case c.DataDir == "" && c.Store == nil && c.Database == "":
+		return job.Errorf(job.KindInvalid, "data_dir_required", "a server needs a data directory or a database").WithField("data").
+			WithHint("give --data DIR for a server alone, or --db postgres://… for one of several")
+	case c.DataDir != "" && c.Database != "":
+		return job.Errorf(job.KindInvalid, "two_databases", "a data directory and a database exclude each other").WithField("db").
+			WithHint("give --data DIR or --db URL (or TAKT_DATA or TAKT_DB), not both")
 	}
 	if c.LogLimit < 0 {
 		return job.Errorf(job.KindInvalid, "bad_log_limit", "%d bytes is no limit of a log", c.LogLimit).WithField("logLimit").
@@ -71,6 +82,9 @@ func (c Config) Validate() error {
 		}
 	}
 	if err := c.checkGuards(); err != nil {
+		return err
+	}
+	if err := c.checkCluster(); err != nil {
 		return err
 	}
 	if err := c.Keep.Check(); err != nil {
