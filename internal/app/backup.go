@@ -88,7 +88,7 @@ func check(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := state.Check(file); err != nil {
+	if err := state.Check(); err != nil {
 		return err
 	}
 	return sqlite.Verify(ctx, file)

@@ -39,6 +39,7 @@ type Config struct {
 	Engines    int           // connections for what engines read; 0 means 4
 	People     int           // connections for people's writes, and for logs; 0 means 8
 	Lists      int           // connections for people's reads; 0 means 4
+	NoMigrate  bool          // refuse tables that are not up to date, instead of changing them
 }
 
 // pool is a set of connections for one purpose.
@@ -74,9 +75,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, job.Errorf(job.KindInvalid, "bad_partitions", "%d partitions: 1 to 4096 are possible", c.Partitions)
 	}
 	parsed, err := pgxpool.ParseConfig(c.DSN)
-	if err != nil { // its text is left out: it may quote the password
-		return nil, job.Errorf(job.KindInvalid, "bad_address", "the address of the database cannot be read").
-			WithHint("write postgres://user@host:5432/takt?sslmode=verify-full, special characters as %%XX; the password may stand in PGPASSWORD or ~/.pgpass instead")
+	if err != nil {
+		return nil, badAddress()
 	}
 	defaults(&c)
 	s := &Store{dsn: parsed, walk: walkRows}
@@ -84,6 +84,12 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// badAddress refuses an address. The text of the cause is left out: it may quote the password.
+func badAddress() *job.Error {
+	return job.Errorf(job.KindInvalid, "bad_address", "the address of the database cannot be read").
+		WithHint("write postgres://user@host:5432/takt?sslmode=verify-full, special characters as %%XX; the password may stand in PGPASSWORD or ~/.pgpass instead")
 }
 
 func defaults(c *Config) {
@@ -135,7 +141,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	if err := s.migrate(ctx); err != nil {
+	if err := s.bringUp(ctx, c); err != nil {
 		return err
 	}
 	if err := s.writeOn(ctx, s.keeper, "create partitions", func(w *link) error { return makePartitions(w, c.Partitions) }); err != nil {

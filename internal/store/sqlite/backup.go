@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Backup writes a copy of the database as it is at one instant into a new file that only its owner may read. Commits
@@ -58,71 +59,34 @@ func checkThere(ctx context.Context, path string) error {
 	return checkOwner(ctx, path)
 }
 
-// Migration is one step of the tables' form.
-type Migration struct {
-	Version int64
-	Name    string // empty for one that this binary does not know
-	Applied bool
-}
-
-// State tells how a database's form stands to this binary.
-type State struct {
-	Version    int64 // of the database
-	Known      int64 // newest that this binary knows
-	Ahead      int   // migrations that this binary does not know
-	Migrations []Migration
-}
-
-// Check refuses, as Open does, a database that this binary is too old for.
-func (s State) Check(path string) error {
-	if s.Ahead > 1 {
-		return newerError(path, s.Version, s.Known)
-	}
-	return nil
-}
-
-// Inspect reads the state of a database and changes nothing.
-func Inspect(ctx context.Context, path string) (state State, err error) {
+// Inspect reads the form of a database and changes nothing.
+func Inspect(ctx context.Context, path string) (form store.Form, err error) {
 	if err := checkThere(ctx, path); err != nil {
-		return State{}, err
+		return form, err
 	}
 	db, err := sqlOpen(path, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}})
 	if err != nil {
-		return State{}, err
+		return form, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	applied, err := appliedVersions(ctx, db)
 	if err != nil {
-		return State{}, classify("read the database's version", err)
+		return form, classify("read the database's version", err)
 	}
-	known, err := fs.ReadDir(embedded, "migrations")
+	files, err := fs.Sub(embedded, "migrations")
 	if err != nil {
-		return State{}, fmt.Errorf("migrations: %w", err)
+		return form, fmt.Errorf("migrations: %w", err)
 	}
-	for _, f := range known {
-		m := Migration{Name: f.Name()}
-		if _, err := fmt.Sscanf(f.Name(), "%d_", &m.Version); err != nil {
-			return State{}, fmt.Errorf("migration %s: %w", f.Name(), err)
-		}
-		state.Known = max(state.Known, m.Version)
-		for i, v := range applied {
-			if v == m.Version {
-				m.Applied = true
-				applied = append(applied[:i], applied[i+1:]...)
-				break
-			}
-		}
-		if m.Applied {
-			state.Version = max(state.Version, m.Version)
-		}
-		state.Migrations = append(state.Migrations, m)
+	return store.FormOf(files, applied)
+}
+
+// settled refuses a database whose form is not what this binary knows; a new file has none.
+func settled(ctx context.Context, path string) error {
+	form, err := Inspect(ctx, path)
+	if err != nil {
+		return err
 	}
-	for _, v := range applied {
-		state.Ahead++
-		state.Version = max(state.Version, v)
-		state.Migrations = append(state.Migrations, Migration{Version: v, Applied: true})
-	}
-	return state, nil
+	return form.Settled()
 }
 
 func appliedVersions(ctx context.Context, db *sql.DB) (all []int64, err error) {

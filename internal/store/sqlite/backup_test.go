@@ -96,7 +96,7 @@ func TestInspect(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "takt.db")
 	s := open(t, path)
 	state, err := sqlite.Inspect(t.Context(), path) // while it is in use
-	if err != nil || state.Version != state.Known || state.Ahead != 0 || len(state.Migrations) < 4 || state.Check(path) != nil {
+	if err != nil || state.Version != state.Known || state.Ahead != 0 || len(state.Migrations) < 4 || state.Check() != nil {
 		t.Errorf("new: %+v, %v", state, err)
 	}
 	for _, m := range state.Migrations {
@@ -110,18 +110,18 @@ func TestInspect(t *testing.T) {
 	}
 	change(t, path, `DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
 	state, err = sqlite.Inspect(t.Context(), path)
-	if err != nil || state.Version >= known || state.Migrations[len(state.Migrations)-1].Applied || state.Check(path) != nil {
+	if err != nil || state.Version >= known || state.Migrations[len(state.Migrations)-1].Applied || state.Check() != nil {
 		t.Errorf("behind: %+v, %v", state, err)
 	}
 	change(t, path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (90001, 1)`)
-	if state, err = sqlite.Inspect(t.Context(), path); err != nil || state.Ahead != 1 || state.Version != 90001 || state.Check(path) != nil {
+	if state, err = sqlite.Inspect(t.Context(), path); err != nil || state.Ahead != 1 || state.Version != 90001 || state.Check() != nil {
 		t.Errorf("one ahead: %+v, %v", state, err)
 	}
 	change(t, path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (90002, 1)`)
 	if state, err = sqlite.Inspect(t.Context(), path); err != nil || state.Ahead != 2 {
 		t.Errorf("two ahead: %+v, %v", state, err)
 	}
-	wantError(t, "two ahead", state.Check(path), job.KindConflict, "database_newer")
+	wantError(t, "two ahead", state.Check(), job.KindConflict, "database_newer")
 }
 
 func TestVerifyFindsDamage(t *testing.T) {

@@ -37,6 +37,7 @@ type Config struct {
 	Path       string // the file; its directory must exist
 	Partitions int    // used when the file is made: 1..4096, 0 means 1; an existing file keeps its number
 	NoSync     bool   // tests only: do not wait for the disk
+	NoMigrate  bool   // refuse tables that are not up to date, instead of changing them
 }
 
 // Store is the adapter. All methods may be called by many goroutines.
@@ -82,6 +83,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func (s *Store) open(ctx context.Context, c Config) error {
 	if err := checkOwner(ctx, c.Path); err != nil {
 		return err
+	}
+	if c.NoMigrate {
+		if err := settled(ctx, c.Path); err != nil {
+			return err
+		}
 	}
 	writing, err := s.handle(c, false)
 	if err != nil {

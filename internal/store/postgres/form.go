@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/taktsched/takt/internal/store"
+)
+
+// Where says in one line which database an address means, without user and secrets.
+func Where(dsn string) (where string, err error) {
+	c, err := pgconn.ParseConfig(dsn)
+	if err != nil {
+		return "", badAddress()
+	}
+	host := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	seen := map[string]bool{host: true}
+	for _, f := range c.Fallbacks { // one per host and form of TLS
+		if h := net.JoinHostPort(f.Host, strconv.Itoa(int(f.Port))); !seen[h] {
+			seen[h] = true
+			host += "," + h
+		}
+	}
+	return "postgres " + host + "/" + c.Database, nil
+}
+
+// Inspect reads the form of a database and changes nothing. One without Takt's tables has no version.
+func Inspect(ctx context.Context, dsn string) (form store.Form, err error) {
+	const op = "read the database's version"
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return form, badAddress()
+	}
+	conn, err := pgx.ConnectConfig(ctx, c)
+	if err != nil {
+		return form, classify(op, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
+	var there bool
+	if err := conn.QueryRow(ctx, `SELECT to_regclass('`+versionTable+`') IS NOT NULL`).Scan(&there); err != nil {
+		return form, classify(op, err)
+	}
+	var applied []int64
+	if there {
+		rows, err := conn.Query(ctx, `SELECT DISTINCT version_id FROM `+versionTable+` WHERE version_id > 0 AND is_applied ORDER BY version_id`)
+		if err == nil {
+			applied, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		}
+		if err != nil {
+			return form, classify(op, err)
+		}
+	}
+	files, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		return form, fmt.Errorf("migrations: %w", err)
+	}
+	return store.FormOf(files, applied)
+}
+
+// bringUp makes the tables what this binary knows, or finds that they are.
+func (s *Store) bringUp(ctx context.Context, c Config) error {
+	if !c.NoMigrate {
+		return s.migrate(ctx)
+	}
+	form, err := Inspect(ctx, c.DSN)
+	if err != nil {
+		return err
+	}
+	return form.Settled()
+}
