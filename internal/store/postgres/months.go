@@ -42,6 +42,23 @@ type month struct {
 	from, to int64  // ms; past has no from, future no to
 }
 
+// holds tells whether an instant lies in m.
+func (m month) holds(at job.Instant) bool {
+	return (m.name == "past" || int64(at) >= m.from) && (m.name == "future" || int64(at) < m.to)
+}
+
+// differing are the instants without those that lie in the month of the one before.
+func differing(instants []job.Instant) (all []job.Instant) {
+	var last month
+	for _, at := range instants {
+		if last.name == "" || !last.holds(at) {
+			last = monthOf(at)
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
 func monthOf(at job.Instant) month {
 	switch t := time.UnixMilli(int64(at)).UTC(); {
 	case t.Before(firstMonth):
@@ -115,7 +132,7 @@ func (k *months) forgetAll() {
 // ensureMonths makes what is missing of the tables for the months of some instants, before and outside of the
 // transaction that needs them.
 func (s *Store) ensureMonths(ctx context.Context, tables []string, instants ...job.Instant) error {
-	for _, at := range instants {
+	for _, at := range differing(instants) {
 		m := monthOf(at)
 		for _, table := range tables {
 			if name := table + "_" + m.name; !s.months.has(name) {
@@ -131,8 +148,13 @@ func (s *Store) ensureMonths(ctx context.Context, tables []string, instants ...j
 
 // monthly runs f, a transaction that writes into the months of some instants of tables.
 func (s *Store) monthly(ctx context.Context, tables []string, instants []job.Instant, f func() error) error {
+	return again(func() error { return s.ensureMonths(ctx, tables, instants...) }, f)
+}
+
+// again runs f once more when a month went away after it was ensured.
+func again(ensure, f func() error) error {
 	for n := 1; ; n++ {
-		if err := s.ensureMonths(ctx, tables, instants...); err != nil {
+		if err := ensure(); err != nil {
 			return err
 		}
 		err := f()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"strconv"
 	"sync"
@@ -39,6 +40,7 @@ type Config struct {
 	Engines    int           // connections for what engines read; 0 means 4
 	People     int           // connections for people's writes, and for logs; 0 means 8
 	Lists      int           // connections for people's reads; 0 means 4
+	Log        *slog.Logger  // nil: nowhere
 	NoMigrate  bool          // refuse tables that are not up to date, instead of changing them
 }
 
@@ -58,15 +60,19 @@ type Store struct {
 	dsn     *pgxpool.Config
 	months  months
 	care    care
+	hints   hints
+	name    string
+	log     *slog.Logger
 	walk    int // rows that a list looks at for one page, see walkRows
 	swept   sweptUpTo
 	skip    mutant
+	mutate  func(q query, text string) string // nil in production
 	closing sync.Once
 }
 
 // mutant switches a part of the adapter off, so that a test can show that the exam sees it. All false
-// in production.
-type mutant struct{ fence, stateGuard, consume, wholeSet bool }
+// in production. What is a statement's alone is mutated there (mutate).
+type mutant struct{ wholeSet bool }
 
 // Open connects and brings the tables up to date. It refuses, saying why, a server before version 14, a standby, a
 // database that is not in UTF-8 or not Takt's, and one that a binary more than one version newer has changed.
@@ -79,7 +85,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, badAddress()
 	}
 	defaults(&c)
-	s := &Store{dsn: parsed, walk: walkRows}
+	s := &Store{dsn: parsed, walk: walkRows, name: c.Name, log: c.Log}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -106,6 +112,9 @@ func defaults(c *Config) {
 	}
 	if c.Name == "" {
 		c.Name = "takt"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
 }
 

@@ -103,6 +103,19 @@ func scanShard(rows pgx.Rows) (job.Shard, error) {
 	return s, decode("attempts of a shard", attempts, &s.Attempts)
 }
 
+func sessionArgs(s *job.Session) ([]any, error) {
+	handlers, err := encodeSome(len(s.Handlers) > 0, s.Handlers)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := encodeSome(len(s.Labels) > 0, s.Labels)
+	if err != nil {
+		return nil, err
+	}
+	return []any{string(s.ID), s.Partition, s.Namespace, s.Pool, s.Worker, s.Incarnation, handlers, s.Slots, labels,
+		s.Build, s.TTL.Milliseconds(), s.Beat.Milliseconds(), s.Margin.Milliseconds(), int64(s.OpenedAt), s.Unheard}, nil
+}
+
 func scanSession(rows pgx.Rows) (job.Session, error) {
 	var s job.Session
 	var handlers, labels []byte

@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// SQLSTATEs of takt_guard.
+const (
+	guardFence     = "TK001"
+	guardEntry     = "TK002"
+	guardExecution = "TK003"
+	guardShard     = "TK004"
+)
+
+// guard ends a statement whose rows are those of the CTE done: unless there are as many as wanted, the transaction ends, with
+// what the query missing finds as its detail. (OFFSET keeps the planner from asking twice.)
+func guard(code, wanted, missing string) string {
+	return ` SELECT takt_guard(ok, '` + code + `', CASE WHEN NOT ok THEN (` + missing + `) END)
+		FROM (SELECT (SELECT count(*) FROM done) = ` + wanted + ` AS ok OFFSET 0) o`
+}
+
+// A commit differs from that of SQLite in that it leaves in one write: each kind of rows is one statement over arrays, and
+// guards stand in the statements themselves.
+var (
+	qFence = statement(`WITH done AS (UPDATE partitions SET seq = $1, last_token = greatest(last_token, $2)
+		WHERE id = $3 AND owner = $4 AND epoch = $5 AND seq = $1 - 1 RETURNING id)` + guard(guardFence, `1`, `NULL`))
+	qConsume = statement(`WITH done AS (DELETE FROM inbox WHERE id = ANY($1::bigint[]) AND partition = $2 RETURNING id)` +
+		guard(guardEntry, `cardinality($1)`, `SELECT min(x)::text FROM unnest($1) x WHERE x NOT IN (SELECT id FROM done)`))
+	qKeysForget = statement(`WITH kept AS (SELECT execution, payload::json -> 'kept' AS k FROM inbox
+			WHERE id = ANY($1::bigint[]) AND partition = $2 AND kind = 'trigger')
+		DELETE FROM request_keys r USING kept WHERE r.namespace = k ->> 'Namespace' AND r.operation = k ->> 'Operation'
+			AND r.key = k ->> 'Key' AND r.execution = kept.execution`)
+	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES ($1, $2, $3, $4, $5)`)
+
+	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held)
+		SELECT u.job, u.schedule, $1, u.revision, u.next, u.last, u.held
+		FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) u (job, schedule, revision, next, last, held)
+		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
+		next = excluded.next, last = excluded.last, held = excluded.held`)
+	qCursorDrop     = statement(`DELETE FROM cursors c USING unnest($1::uuid[], $2::text[]) u (job, schedule) WHERE c.job = u.job AND c.schedule = u.schedule`)
+	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
+		SELECT u.job, u.namespace, u.name, u.schedule, u.kind, u.reason, u."from", u."to", u.count, u.at
+		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
+			WITH ORDINALITY u (job, namespace, name, schedule, kind, reason, "from", "to", count, at, n) ORDER BY u.n`)
+	qSessionPut = statement(`INSERT INTO sessions (` + sessionColumns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		ON CONFLICT (id) DO UPDATE SET partition = excluded.partition, namespace = excluded.namespace, pool = excluded.pool,
+		worker = excluded.worker, incarnation = excluded.incarnation, handlers = excluded.handlers, slots = excluded.slots,
+		labels = excluded.labels, build = excluded.build, ttl = excluded.ttl, beat = excluded.beat, margin = excluded.margin,
+		opened_at = excluded.opened_at, unheard = excluded.unheard`)
+	qSessionEnd   = statement(`DELETE FROM sessions WHERE id = ANY($1::text[])`)
+	qPoisonInsert = statement(`INSERT INTO poison (partition, seq, at, entry, kind, event, error) VALUES ($1, $2, $3, $4, $5, $6, $7)`)
+)
+
+// Commit implements store.Engine. f.Seq is not looked at: b.Seq says where the batch belongs.
+func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) error {
+	if err := store.CheckBatch(b); err != nil {
+		return err
+	}
+	if f.Owner == "" { // a released partition has no owner, which is nobody's name
+		return fenced("fence", "commit %d of partition %d by nobody", b.Seq, f.Partition)
+	}
+	facts := "[]"
+	if len(b.Facts) > 0 {
+		var err error
+		if facts, err = encode(b.Facts); err != nil {
+			return err
+		}
+	}
+	c := commit{store: s, fence: f, batch: b}
+	c.add(qFence, b.Seq, int64(b.LastToken), f.Partition, f.Owner, int64(f.Epoch))
+	for _, part := range []func() error{c.entries, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	c.add(qJournal, f.Partition, b.Seq, int64(f.Epoch), int64(b.At), facts)
+	if err := again(func() error { return c.ensure(ctx) }, func() error { return c.send(ctx) }); err != nil {
+		return err
+	}
+	s.care.committed(b.At, c.dead)
+	return nil
+}
+
+// commit is the work of one transaction.
+type commit struct {
+	store *Store
+	fence store.Fence
+	batch *engine.Batch
+	steps []step
+	ended map[job.ExecutionID]*ending
+	order []job.ExecutionID // of ended
+	dead  int64             // rows of live tables that it deletes or changes
+}
+
+type step struct {
+	text string
+	args []any
+}
+
+// ending is an execution that moves to history in this commit.
+type ending struct {
+	total int // its shards
+	moved int // of them, by their own write
+}
+
+func (c *commit) add(q query, args ...any) {
+	text := texts[q]
+	if c.store.mutate != nil {
+		text = c.store.mutate(q, text)
+	}
+	c.steps = append(c.steps, step{text, args})
+}
+
+// ensure makes the months that the commit writes into, before it holds its partition's row.
+func (c *commit) ensure(ctx context.Context) error {
+	planned := make([]job.Instant, len(c.order))
+	for i, id := range c.order {
+		planned[i] = id.PlannedAt()
+	}
+	made := []job.Instant{c.batch.At}
+	for i := range c.batch.Decisions {
+		made = append(made, c.batch.Decisions[i].At)
+	}
+	return errors.Join(c.store.ensureMonths(ctx, monthsOfExecutions, planned...), c.store.ensureMonths(ctx, monthsOfCommits, made...))
+}
+
+// send sends all in one write. The steps are one transaction without BEGIN and COMMIT: one that is implicit in all that
+// comes before the Sync message, and ends at the first error.
+func (c *commit) send(ctx context.Context) error {
+	const op = "commit"
+	conn, err := c.store.commits.Acquire(ctx)
+	if err != nil {
+		return classify(op, err)
+	}
+	defer conn.Release()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.store.commits.patience)
+	defer cancel()
+	var batch pgx.Batch
+	for _, s := range c.steps {
+		if _, err := conn.Conn().Prepare(patience, s.text, s.text); err != nil { // asks the database once per connection
+			return c.store.failed(op, err)
+		}
+		batch.Queue(s.text, s.args...)
+	}
+	results := conn.Conn().SendBatch(patience, &batch)
+	for range c.steps {
+		if _, err := results.Exec(); err != nil {
+			_ = results.Close() // says the same
+			return c.refused(op, err)
+		}
+	}
+	if err := results.Close(); err != nil {
+		return classifyCommit(op, err)
+	}
+	return nil
+}
+
+// refused is for the error of a step. When the database says it, nothing was written; else the rest was under way.
+func (c *commit) refused(op string, err error) error {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return classifyCommit(op, err)
+	}
+	f, b := c.fence, c.batch
+	switch pg.Code {
+	case guardFence:
+		return fenced("fence", "commit %d of partition %d by %q under epoch %d: the partition has moved on", b.Seq, f.Partition, f.Owner, f.Epoch)
+	case guardEntry:
+		return fenced("entry_guard", "inbox entry %s of partition %d is not there", pg.Detail, f.Partition)
+	case guardExecution, guardShard:
+		return c.stateGuard(pg)
+	}
+	return c.store.failed(op, err)
+}
+
+// entries takes what the batch consumes out of the inbox. Triggers that are set aside lead to no execution: their request
+// keys are forgotten, so that asking again is a new request.
+func (c *commit) entries() error {
+	if len(c.batch.Poison) > 0 {
+		c.add(qKeysForget, column(c.batch.Poison, func(p *engine.Poison) int64 { return p.Entry }), c.fence.Partition)
+	}
+	if len(c.batch.Consumed) > 0 {
+		c.add(qConsume, c.batch.Consumed, c.fence.Partition)
+		c.dead += int64(len(c.batch.Consumed))
+	}
+	return nil
+}
+
+// lastOf drops all but the last of those with equal keys: one statement cannot write a row twice.
+func lastOf[T any, K comparable](all []T, key func(*T) K) []T {
+	seen := map[K]bool{}
+	var out []T
+	for i := len(all) - 1; i >= 0; i-- {
+		if k := key(&all[i]); !seen[k] {
+			seen[k] = true
+			out = append(out, all[i])
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+func (c *commit) cursors() error {
+	type key struct {
+		uid      job.UID
+		schedule string
+	}
+	all := lastOf(c.batch.Cursors, func(k *job.Cursor) key { return key{k.Job, k.Schedule} })
+	uid, schedule := func(k *job.Cursor) [16]byte { return k.Job }, func(k *job.Cursor) string { return k.Schedule }
+	if len(all) > 0 {
+		c.add(qCursorPut, c.fence.Partition, column(all, uid), column(all, schedule),
+			column(all, func(k *job.Cursor) int64 { return k.Revision }), column(all, func(k *job.Cursor) int64 { return int64(k.Next) }),
+			column(all, func(k *job.Cursor) int64 { return int64(k.Last) }), column(all, func(k *job.Cursor) int64 { return int64(k.Held) }))
+	}
+	if gone := c.batch.DropCursors; len(gone) > 0 {
+		c.add(qCursorDrop, column(gone, uid), column(gone, schedule))
+	}
+	return nil
+}
+
+func (c *commit) sessions() error {
+	for i := range c.batch.Sessions {
+		args, err := sessionArgs(&c.batch.Sessions[i])
+		if err != nil {
+			return err
+		}
+		c.add(qSessionPut, args...)
+	}
+	if gone := c.batch.EndSessions; len(gone) > 0 {
+		c.add(qSessionEnd, column(gone, func(id *job.SessionID) string { return string(*id) }))
+	}
+	return nil
+}
+
+// records are the rows that only grow: decisions and poison.
+func (c *commit) records() error {
+	b := c.batch
+	if d := b.Decisions; len(d) > 0 {
+		c.add(qDecisionInsert, column(d, func(d *job.Decision) [16]byte { return d.Job }), column(d, func(d *job.Decision) string { return d.Namespace }),
+			column(d, func(d *job.Decision) string { return d.Name }), column(d, func(d *job.Decision) string { return d.Schedule }),
+			column(d, func(d *job.Decision) string { return string(d.Kind) }), column(d, func(d *job.Decision) string { return string(d.Reason) }),
+			column(d, func(d *job.Decision) int64 { return int64(d.From) }), column(d, func(d *job.Decision) int64 { return int64(d.To) }),
+			column(d, func(d *job.Decision) int64 { return d.Count }), column(d, func(d *job.Decision) int64 { return int64(d.At) }))
+	}
+	for i := range b.Poison {
+		p := &b.Poison[i]
+		c.add(qPoisonInsert, c.fence.Partition, b.Seq, int64(b.At), p.Entry, store.MakeClean(p.Kind),
+			text([]byte(store.MakeClean(string(p.Event)))), store.MakeClean(p.Error))
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package postgres_test
+
+import (
+	"context"
+	"flag"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/taktsched/takt/internal/store"
+	"github.com/taktsched/takt/internal/store/postgres"
+	"github.com/taktsched/takt/internal/store/postgres/pgtest"
+	"github.com/taktsched/takt/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A random history asks PostgreSQL some 20,000 things, so that there are fewer than on SQLite; `-seeds 100` for a night.
+var seeds = flag.Int("seeds", 4, "random histories of the exam")
+
+// dropping is a store whose database goes with it, so that a whole exam needs little room.
+type dropping struct {
+	*postgres.Store
+	drop func()
+}
+
+func (d dropping) Close() error {
+	err := d.Store.Close()
+	d.drop()
+	return err
+}
+
+// harness opens stores in databases of their own.
+func harness(t *testing.T, change func(*postgres.Store)) storetest.Harness {
+	c := pgtest.Start(t)
+	return storetest.Harness{Seeds: *seeds, Open: func(tb storetest.TB, partitions int) store.Store {
+		name, err := c.Clone()
+		if err != nil {
+			tb.Fatalf("database: %v", err)
+		}
+		s, err := postgres.Open(context.Background(), postgres.Config{DSN: c.DSN(name), Partitions: partitions})
+		if err != nil {
+			tb.Fatalf("Open: %v", err)
+		}
+		change(s)
+		return dropping{s, func() { c.Drop(name) }}
+	}}
+}
+
+func TestExam(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, harness(t, func(*postgres.Store) {}))
+}
+
+// TestMutants shows that the exam is no formality: each half of it finds each mutant.
+func TestMutants(t *testing.T) {
+	t.Parallel()
+	for name, change := range postgres.Mutants {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := harness(t, change)
+			h.Seeds = 3
+			v := storetest.Judge(h)
+			if v.Case == "" || v.History == "" {
+				t.Fatalf("the mutant passes: cases say %q, histories say %q", v.Case, v.History)
+			}
+			t.Logf("killed: %s\nby case: %.300s\nby history: %.300s", name, v.Case, v.History)
+		})
+	}
+}

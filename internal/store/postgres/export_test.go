@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Mutants switch one part of the adapter off each.
+var Mutants = map[string]func(*Store){
+	"no fence check":        func(s *Store) { s.mutate = lax(guardFence) },
+	"no state guard":        func(s *Store) { s.mutate = lax(guardExecution, guardShard) },
+	"half a set is written": func(s *Store) { s.skip.wholeSet = true },
+	"inbox entry not deleted": func(s *Store) {
+		s.mutate = func(q query, text string) string {
+			if q != qConsume {
+				return text
+			}
+			return strings.NewReplacer("DELETE FROM", "SELECT id FROM", "RETURNING id", "").Replace(text)
+		}
+	},
+}
+
+// lax lets every row pass the guards of some codes.
+func lax(codes ...string) func(query, string) string {
+	return func(_ query, text string) string {
+		for _, code := range codes {
+			text = strings.Replace(text, "takt_guard(ok, '"+code, "takt_guard(true, '"+code, 1)
+		}
+		return text
+	}
+}
+
+// PrepareAll prepares every statement of the package.
+func PrepareAll(ctx context.Context, s *Store) error {
+	return s.read(ctx, "prepare", func(l *link) error {
+		var errs []error
+		for _, text := range texts {
+			if _, err := l.conn.Prepare(ctx, "", text); err != nil {
+				errs = append(errs, job.Errorf(job.KindInternal, "", "%s", text).WithCause(err))
+				if _, err := l.conn.Exec(ctx, `ROLLBACK`); err != nil {
+					return err
+				}
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
