@@ -75,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 
 // prepare makes this process one that can answer for commands.
 func (a *Agent) prepare(ctx context.Context) error {
-	if err := adopt(); err != nil {
+	if err := errors.Join(adopt(), seal()); err != nil {
 		return err
 	}
 	st, err := openState(a.cfg.State)

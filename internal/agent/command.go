@@ -19,6 +19,7 @@ const (
 	hardStop  = 500 * time.Millisecond // before the server's end of the lease, at which nothing may run
 	hung      = time.Second            // that a guard may be late before the agent takes over
 	drainFor  = 2 * time.Second        // for pipes whose writers are all gone
+	comeBack  = 10 * time.Second       // after what this machine lacked: room on its disk, processes, descriptors
 )
 
 // commandHandler runs one handler's command for attempts.
@@ -31,7 +32,7 @@ type commandHandler struct {
 func (h *commandHandler) run(ctx context.Context, t *takt.Task) (err error) {
 	dir, err := h.agent.state.begin(t)
 	if err != nil {
-		return fmt.Errorf("note the attempt: %w", err)
+		return notNow(t, "the attempt cannot be noted in the state directory", err)
 	}
 	defer func() {
 		if e := dir.remove(); e != nil {
@@ -43,10 +44,17 @@ func (h *commandHandler) run(ctx context.Context, t *takt.Task) (err error) {
 		return h.spec.Command.outcome(end{failed: cannot.why}, "")
 	}
 	if err != nil {
-		return err
+		return notNow(t, "the attempt's files cannot be written", err)
 	}
 	r := &attempt{handler: h, ctx: ctx, task: t, dir: dir}
 	return r.run(spec)
+}
+
+// notNow is the outcome of an attempt for which this machine lacks something at the moment: that is no fault of the
+// handler, so it burns no attempt.
+func notNow(t *takt.Task, what string, err error) error {
+	t.Log().Error("this machine cannot run the command now; the shard comes again", "because", what, "after", comeBack, "error", err)
+	return takt.Snooze(comeBack)
 }
 
 // guardSpec says what to run. The error is a *cannotStart when the handler asks for what is not here.
@@ -54,7 +62,7 @@ func (h *commandHandler) guardSpec(t *takt.Task, dir *attemptDir) (spec guardSpe
 	c := h.spec.Command
 	spec.Deadline = deadline(t)
 	if spec.Env, err = c.environment(t, dir, os.LookupEnv); err != nil {
-		return spec, fmt.Errorf("write the attempt's files: %w", err)
+		return spec, err
 	}
 	if spec.Path, spec.Argv, err = c.program(spec.Env); err != nil {
 		return spec, err
@@ -109,7 +117,7 @@ func (r *attempt) run(spec guardSpec) error {
 	}
 	if err != nil {
 		r.drain()
-		return fmt.Errorf("start the command's guard: %w", err)
+		return notNow(r.task, "the command's guard cannot be started", err)
 	}
 	r.supervise()
 	if r.ctx.Err() != nil {
@@ -119,6 +127,9 @@ func (r *attempt) run(spec guardSpec) error {
 	_ = last.Close() // a line without an end
 	if cause := context.Cause(r.ctx); r.stopped && stopped(cause) {
 		return fmt.Errorf("the command was stopped: %w", cause)
+	}
+	if r.guard.end.again {
+		return notNow(r.task, "the command cannot be started", errors.New(r.guard.end.failed))
 	}
 	return r.handler.spec.Command.outcome(r.guard.end, last.last)
 }

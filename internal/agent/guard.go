@@ -50,6 +50,7 @@ type guardOrder struct {
 type guardReport struct {
 	Started *processID `json:"started,omitempty"`
 	Failed  string     `json:"failed,omitempty"`
+	Again   bool       `json:"again,omitempty"` // Failed for something that the machine lacks at the moment
 	Ended   bool       `json:"ended,omitempty"` // the first process has, as the next two say
 	Code    int        `json:"code,omitempty"`
 	Signal  int        `json:"signal,omitempty"`
@@ -82,7 +83,7 @@ func Guard(in io.Reader) error {
 		_ = syscall.Close(fd) // the command has them; ours would keep the agent reading
 	}
 	if err != nil {
-		return status.Encode(guardReport{Failed: err.Error()})
+		return status.Encode(guardReport{Failed: err.Error(), Again: passes(err)})
 	}
 	report := func(r guardReport) { _ = status.Encode(r) } // an agent that is gone reads nothing
 	started := t.id()
@@ -90,6 +91,17 @@ func Guard(in io.Reader) error {
 	w := watch{tree: t, deadline: spec.Deadline, killAt: forever, report: report}
 	w.run(listen(orders))
 	return nil
+}
+
+// passes tells whether a start may succeed later: processes, memory or descriptors are short, or the program is being
+// written.
+func passes(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // fork starts the command; its standard input is empty, its control descriptor is 3.

@@ -88,7 +88,14 @@ func (h *httpHandler) run(ctx context.Context, t *takt.Task) error {
 	if err := judge(res, time.Now()); err != nil {
 		return err
 	}
-	return h.keep(ctx, t, res)
+	err = h.keep(limited, t, res)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return wordHTTP(err, timeout)
+	}
+	return nil
 }
 
 func (h *httpHandler) request(ctx context.Context, t *takt.Task) (*http.Request, error) {
@@ -116,23 +123,22 @@ func (h *httpHandler) request(ctx context.Context, t *takt.Task) (*http.Request,
 	return req, nil
 }
 
-// keep takes the body of a 2xx answer as the result if it is JSON of a bearable size. The work is done
-// whatever the body is.
+// keep takes the body of a 2xx answer as the result if it is JSON of a bearable size. The work is done whatever the
+// body is, but the call is over only with its body: the error is that of ctx, which ended first.
 func (h *httpHandler) keep(ctx context.Context, t *takt.Task, res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	switch {
-	case err != nil:
-		t.Log().Warn("the service said that it is done, but the rest of its answer did not come; no result is kept")
 	case len(text) > maxAnswer:
 		t.Log().Warn("the answer is larger than a result may be; no result is kept", "limit", maxAnswer)
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		t.Log().Warn("the service said that it is done, but the rest of its answer did not come; no result is kept")
 	case len(bytes.TrimSpace(text)) == 0 || !json.Valid(text):
 	default:
 		if err := t.SetResult(json.RawMessage(text)); err != nil {
 			t.Log().Warn("the answer is not kept as the result", "error", err)
 		}
-	}
-	if ctx.Err() != nil {
-		t.Log().Info("the service was done before it could be told to stop")
 	}
 	return nil
 }

@@ -56,6 +56,15 @@ func TestHTTPOutcomes(t *testing.T) {
 			_ = conn.Close()
 		case "/slow":
 			<-r.Context().Done()
+		case "/drip":
+			w.Header().Set("Content-Length", "1000000")
+			for every := time.NewTicker(10 * time.Millisecond); r.Context().Err() == nil; <-every.C {
+				_, _ = io.WriteString(w, " ")
+				_ = http.NewResponseController(w).Flush()
+			}
+		case "/torn":
+			w.Header().Set("Content-Length", "10")
+			_, _ = io.WriteString(w, "{")
 		case "/json":
 			_, _ = io.WriteString(w, ` {"sum": 42} `)
 		case "/text":
@@ -88,11 +97,12 @@ func TestHTTPOutcomes(t *testing.T) {
 		{"json", "succeeded", "", 1, `{"sum":42}`}, {"text", "succeeded", "", 1, ""}, {"large", "succeeded", "", 1, ""},
 		{"endless", "succeeded", "", 1, ""}, {"endless-head", "failed", "http_broken", 2, ""},
 		{"no-http", "failed", "http_broken", 2, ""}, {"slow", "failed", "http_timeout", 2, ""},
+		{"drip", "failed", "http_timeout", 2, ""}, {"torn", "succeeded", "", 1, ""},
 	}
 	var text strings.Builder
 	for _, c := range table {
 		fmt.Fprintf(&text, "  %s: {http: {url: '%s/%s', timeout: %s, allow: [127.0.0.1/32]}}\n", c.path, service.URL, c.path,
-			map[bool]string{true: "300ms", false: "30s"}[c.path == "slow"])
+			map[bool]string{true: "300ms", false: "30s"}[c.class == "http_timeout"])
 	}
 	r := start(t, text.String())
 	for _, c := range table {

@@ -85,7 +85,7 @@ func (g *guard) follow(reports *os.File, record func(command processID)) {
 			g.mu.Unlock()
 			record(*r.Started)
 		case r.Failed != "":
-			g.end, g.gone, said = end{failed: r.Failed}, true, true
+			g.end, g.gone, said = end{failed: r.Failed, again: r.Again}, true, true
 		case r.Ended:
 			g.end, said = end{code: r.Code, signal: r.Signal, killed: r.Killed}, true
 		case r.Gone:

@@ -30,7 +30,8 @@ var exitTable = map[string]string{
 type end struct {
 	code   int    // exit code, when signal is 0
 	signal int    // that killed it
-	failed string // why it could not be started; then the others say nothing
+	failed string // why it could not be started; then the next one alone says something
+	again  bool   // it could be started when the machine has what it lacks now
 	killed string // why the guard or the agent killed it; "" when it ended by itself
 }
 

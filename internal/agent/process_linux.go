@@ -29,6 +29,15 @@ func adopt() error {
 	return nil
 }
 
+// seal keeps processes of the same user, the commands, from reading this one's environment and memory, where the token
+// is. (Root can.) The kernel writes no core of it any more.
+func seal() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep commands from reading the agent: %w", err)
+	}
+	return nil
+}
+
 // bootID names this life of the machine.
 func bootID() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -30,9 +30,10 @@ func lockFile(name string, create bool) (*os.File, error) {
 	return f, nil
 }
 
-// checkOwner refuses a directory in which others could plant run files: they say what to kill.
+// checkOwner refuses a directory in which others could plant run files: they say what to kill. A link is none: whoever
+// made it may lead it elsewhere later.
 func checkOwner(dir string) error {
-	info, err := os.Stat(dir)
+	info, err := os.Lstat(dir)
 	if err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}

@@ -352,12 +352,15 @@ func TestStateIsOnesOwn(t *testing.T) {
 	}
 	r.wait(id)
 
-	open := t.TempDir()
+	open, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
 	must(os.Chmod(open, 0o777))
+	must(os.Symlink(r.state, link))
 	h, err := agent.Parse("h", []byte(head+"  y: {command: {shell: exit 0}}\n"))
 	must(err)
-	err = agent.Run(t.Context(), agent.Config{Handlers: h, State: open, Worker: takt.WorkerConfig{Server: server, Pool: "p"}})
-	if err == nil || !strings.Contains(err.Error(), "nobody else may write") {
-		t.Errorf("a state directory open to all: %v", err)
+	for name, dir := range map[string]string{"open to all": open, "behind a link": link} {
+		err = agent.Run(t.Context(), agent.Config{Handlers: h, State: dir, Worker: takt.WorkerConfig{Server: server, Pool: "p"}})
+		if err == nil || !strings.Contains(err.Error(), "nobody else may write") {
+			t.Errorf("a state directory %s: %v", name, err)
+		}
 	}
 }
