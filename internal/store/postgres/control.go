@@ -100,6 +100,9 @@ func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, sto
 	}
 	var out store.AppliedJob
 	err := s.write(ctx, "put job", func(w *link) (err error) {
+		if err = lockNames(w, []store.PutJob{p}, nil); err != nil {
+			return err
+		}
 		if out, err = putJob(w, p); err == nil {
 			err = tellOwner(w, &p, &out)
 		}

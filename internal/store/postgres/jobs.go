@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/fnv"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -15,8 +17,11 @@ import (
 
 var (
 	// Servers change sets at the same time: each locks the jobs of its set, and those that it may prune, in the order of
-	// their names, so that none waits for another that waits for it.
-	qJobsLock = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs WHERE (namespace, name) IN (SELECT * FROM unnest($1::text[], $2::text[]))
+	// their names, so that none waits for another that waits for it. While a set prunes a namespace nobody else makes a job
+	// there: it would have to be locked out of turn.
+	qNamesShare = statement(`SELECT pg_advisory_xact_lock_shared($1, $2)`)
+	qNamesHold  = statement(`SELECT pg_advisory_xact_lock($1, $2)`)
+	qJobsLock   = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs WHERE (namespace, name) IN (SELECT * FROM unnest($1::text[], $2::text[]))
 		OR namespace = ANY($3::text[]) ORDER BY namespace, name FOR UPDATE) AS held`)
 	qJobsOfNamespace = statement(`SELECT ` + definitionColumns + `, j.partition
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = $1 ORDER BY j.name`)
@@ -99,11 +104,44 @@ func applyJobs(w *link, a *store.ApplyJobs, refused *job.SetError) ([]store.Appl
 		return out, nil
 	}
 	pruned, err := prune(w, a.Prune, a.Items)
-	return append(out, pruned...), err
+	return slices.Concat(out, pruned), err
+}
+
+// namesClass is of the advisory locks of the names of namespaces, which share namesStripes of them: a set may name many.
+const (
+	namesClass   = 0x6a6f62
+	namesStripes = 64
+)
+
+// lockNames is what comes first where jobs may be made.
+func lockNames(w *link, items []store.PutJob, p *store.Prune) error {
+	stripes := map[int32]query{}
+	stripe := func(namespace string) int32 {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(namespace))      // cannot fail
+		return int32(h.Sum32() % namesStripes) //nolint:gosec // small
+	}
+	for i := range items {
+		stripes[stripe(items[i].Definition.Namespace)] = qNamesShare
+	}
+	if p != nil {
+		for _, namespace := range p.Namespaces {
+			stripes[stripe(namespace)] = qNamesHold
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(stripes)) {
+		if _, err := w.exec(stripes[n], int32(namesClass), n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockSet locks what is there of the set and of the namespaces that it prunes.
 func lockSet(w *link, a *store.ApplyJobs) error {
+	if err := lockNames(w, a.Items, a.Prune); err != nil {
+		return err
+	}
 	var namespaces, names []string
 	var pruned []string
 	if a.Prune != nil {

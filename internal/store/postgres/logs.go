@@ -73,7 +73,7 @@ type logHead struct {
 
 // AppendLogs implements store.Logs. Months of logs are made for what was granted only: anybody can send any id.
 func (s *Store) AppendLogs(ctx context.Context, a store.AppendLogs) ([]store.LogAppended, error) {
-	for {
+	for n := 1; ; n++ {
 		out, missing := make([]store.LogAppended, len(a.Chunks)), []job.Instant(nil)
 		err := s.write(ctx, "append logs", func(w *link) error {
 			missing = nil
@@ -99,13 +99,20 @@ func (s *Store) AppendLogs(ctx context.Context, a store.AppendLogs) ([]store.Log
 		switch {
 		case err == nil:
 			return out, nil
-		case missing == nil || !errors.Is(err, undo):
+		case n < tries && noMonth(err): // another server dropped it meanwhile
+			continue
+		case missing == nil || n == tries || !errors.Is(err, undo):
 			return nil, err
 		}
 		if err := s.ensureMonths(ctx, monthsOfLogs, missing...); err != nil {
 			return nil, err
 		}
 	}
+}
+
+func noMonth(err error) bool {
+	e, ok := errors.AsType[*job.Error](err)
+	return ok && e.Code == codeNoMonth
 }
 
 func (s *Store) hasLogMonth(at job.Instant) bool {

@@ -100,12 +100,12 @@ func (w *triggers) run() error {
 	return nil
 }
 
-// check passes over what cannot be kept: judge refuses it, or one before it.
+// check names what is to be looked up, up to the first that cannot be kept: judge refuses that one, or one before it.
 func (w *triggers) check() error {
 	for i := range w.all {
 		t := &w.all[i]
 		if store.CheckTrigger(t) != nil {
-			return nil
+			break
 		}
 		w.jobs[[2]string{t.Namespace, t.Job}] = nil
 		if t.Key.Key != "" && w.keys[keyOf(t)] == nil {
