@@ -61,7 +61,7 @@ const chunkPiece = 16
 
 func logChunks(more string) query {
 	return statement(`SELECT id, shard, token, attempt, first, size, body FROM log_chunks
-		WHERE execution = $1 AND id >= $2 AND ($3 = 0 OR attempt = $3) AND at >= greatest($4, 0)` + more + ` ORDER BY id LIMIT $5`)
+		WHERE execution = $1 AND id >= $2 AND ($3::integer = 0 OR attempt = $3) AND at >= greatest($4::bigint, 0)` + more + ` ORDER BY id LIMIT $5`)
 }
 
 // logHead is a row of logs.

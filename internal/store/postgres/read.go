@@ -28,8 +28,8 @@ var (
 	qDecisions = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
 		WHERE (namespace, id) < ($1, $2::bigint) AND (namespace, id) > ($1, 0) ORDER BY namespace DESC, id DESC LIMIT $3`)
 	qDecisionsOfJob = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
-		WHERE (namespace, name, id) < ($1, $4, $2::bigint) AND (namespace, name, id) > ($1, $4, 0)
-		ORDER BY namespace DESC, name DESC, id DESC LIMIT $3`)
+		WHERE (namespace, name, id) < ($1, $3, $2::bigint) AND (namespace, name, id) > ($1, $3, 0)
+		ORDER BY namespace DESC, name DESC, id DESC LIMIT $4`)
 	qJournalRows = statement(`SELECT partition, seq, epoch, at, facts FROM journal
 		WHERE (partition, seq) > ($1::integer, $2::bigint) AND (partition, seq) < ($1::integer + 1, 0) ORDER BY partition, seq LIMIT $3`)
 )
