@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -44,27 +45,39 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 			return err
 		}
 	}
-	return s.write(ctx, rankCommit, "commit", func(w *link) error {
-		c := commit{link: w, skip: s.skip, fence: f, batch: b}
+	again, err := s.commit(ctx, f, b, facts, false)
+	if again { // nothing was written; a row that is refused is found by itself, and named
+		_, err = s.commit(ctx, f, b, facts, true)
+	}
+	return err
+}
+
+// commit writes the batch in one transaction. again: a row of several written at once was refused.
+func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, facts string, singly bool) (again bool, err error) {
+	err = s.write(ctx, rankCommit, "commit", func(w *link) error {
+		c := commit{link: w, skip: s.skip, fence: f, batch: b, singly: singly, ended: map[job.ExecutionID]*ending{}}
 		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
 			if err := part(); err != nil {
+				again = errors.Is(err, errSingly)
 				return err
 			}
 		}
 		_, err := w.exec(qJournal, int64(f.Partition), b.Seq, int64(f.Epoch), int64(b.At), facts)
 		return err
 	})
+	return again, err
 }
 
 // commit is the work of one transaction.
 type commit struct {
 	*link
-	skip  mutant
-	fence store.Fence
-	batch *engine.Batch
-	ended map[job.ExecutionID]*ending
-	order []job.ExecutionID // of ended
-	args  []any             // scratch
+	skip   mutant
+	fence  store.Fence
+	batch  *engine.Batch
+	singly bool // write row by row
+	ended  map[job.ExecutionID]*ending
+	order  []job.ExecutionID // of ended
+	args   []any             // scratch
 }
 
 // ending is an execution that moves to history in this commit.
@@ -112,6 +125,9 @@ func (c *commit) dropKeys() error {
 }
 
 func (c *commit) consume() error {
+	if !c.singly && !c.skip.consume {
+		return c.consumeMany(c.batch)
+	}
 	for _, id := range c.batch.Consumed {
 		n, err := c.takeEntry(id)
 		if err != nil {

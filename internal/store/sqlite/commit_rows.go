@@ -42,23 +42,6 @@ func (c *commit) guarded(n int64, err error, what string, from string) error {
 	return err
 }
 
-func (c *commit) executions() error {
-	for i := range c.batch.Executions {
-		w := &c.batch.Executions[i]
-		if err := c.execution(w); err != nil {
-			return err
-		}
-		if w.Row.State.Ended() {
-			if c.ended == nil {
-				c.ended = map[job.ExecutionID]*ending{}
-			}
-			c.ended[w.Row.ID] = &ending{total: max(w.Row.ShardTotal, 1)}
-			c.order = append(c.order, w.Row.ID)
-		}
-	}
-	return nil
-}
-
 func (c *commit) execution(w *engine.ExecutionWrite) error {
 	e, what := &w.Row, "execution "+w.Row.ID.String()
 	switch {
@@ -100,16 +83,6 @@ func (c *commit) execution(w *engine.ExecutionWrite) error {
 	}
 	n, err := c.exec(into, c.args...)
 	return c.guarded(n, err, what, string(w.From))
-}
-
-func (c *commit) shards() error {
-	for i := range c.batch.Shards {
-		w := &c.batch.Shards[i]
-		if err := c.shard(w); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // shard writes one. A shard that ends with its execution goes straight to history.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -36,7 +37,7 @@ func Statements() []string { return texts }
 // Plan is SQLite's plan of a statement.
 func Plan(ctx context.Context, s *Store, text string) (plan string, err error) {
 	err = s.read(ctx, "plan", func(l *link) error {
-		rows, err := l.conn.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, 40)...)
+		rows, err := l.conn.QueryContext(ctx, "EXPLAIN QUERY PLAN "+text, make([]any, max(40, strings.Count(text, "?")))...)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Rows of one kind are written several by a statement: much of what a row costs is the statement around it.
+
+// many is one statement in the sizes of manySizes.
+type many [len(manySizes)]query
+
+var manySizes = [...]int{64, 16, 4, 1} // rows
+
+// statements registers the text for each size; rows is the values of that many rows, such as (?, ?), (?, ?).
+func statements(marks string, text func(rows string) string) (m many) {
+	row := "(" + marks + ")"
+	for i, n := range manySizes {
+		m[i] = statement(text(strings.Repeat(row+", ", n-1) + row))
+	}
+	return m
+}
+
+var (
+	qExecutionsInsert = statements(executionMarks, func(rows string) string {
+		return `INSERT INTO executions (` + executionColumns + `) SELECT * FROM (VALUES ` + rows + `) AS new
+			WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = new.column1) ON CONFLICT DO NOTHING`
+	})
+	qExecutionsDelete = statements(`?`, func(rows string) string {
+		return `DELETE FROM executions WHERE id IN (` + rows + `) AND state = ?`
+	})
+	qExecutionsArchive = statements(executionMarks, func(rows string) string {
+		return `INSERT INTO history_executions (` + executionColumns + `) VALUES ` + rows + ` ON CONFLICT DO NOTHING`
+	})
+	qShardsInsert = statements(shardMarks, func(rows string) string {
+		return `INSERT INTO shards (` + shardColumns + `) VALUES ` + rows + ` ON CONFLICT DO NOTHING`
+	})
+	qShardsEnd = statements(`?, ?`, func(rows string) string {
+		return `DELETE FROM shards WHERE (execution, idx) IN (VALUES ` + rows + `) AND state = ?`
+	})
+	qShardsKeep = statements(shardMarks, func(rows string) string {
+		return `INSERT INTO history_shards (` + shardColumns + `) VALUES ` + rows
+	})
+	qConsumeMany = statements(`?`, func(rows string) string {
+		return `DELETE FROM inbox WHERE id IN (` + rows + `) AND partition = ?`
+	})
+)
+
+// errSingly says that a row of several was refused: one by one it will tell which.
+var errSingly = errors.New("a row of several is refused")
+
+// all runs a statement over n rows. It fails with errSingly unless every one was touched.
+func (c *commit) all(m *many, n int, row func(args []any, i int) ([]any, error), last ...any) error {
+	touched := int64(0)
+	for from := 0; from < n; {
+		size := 0
+		for size < len(manySizes)-1 && manySizes[size] > n-from {
+			size++
+		}
+		c.args = c.args[:0]
+		for i := from; i < from+manySizes[size]; i++ {
+			var err error
+			if c.args, err = row(c.args, i); err != nil {
+				return err
+			}
+		}
+		got, err := c.exec(m[size], append(c.args, last...)...)
+		if err != nil {
+			return err
+		}
+		touched += got
+		from += manySizes[size]
+	}
+	if touched != int64(n) && !c.skip.stateGuard {
+		return errSingly
+	}
+	return nil
+}
+
+// executions writes those that begin and those that end several at a time, the others one by one.
+func (c *commit) executions() error {
+	var begin []*job.Execution
+	end := map[job.ExecutionState][]*job.Execution{} // by the state that they leave
+	for i := range c.batch.Executions {
+		w := &c.batch.Executions[i]
+		over := w.Row.State.Ended()
+		if over {
+			c.ended[w.Row.ID] = &ending{total: max(w.Row.ShardTotal, 1)}
+			c.order = append(c.order, w.Row.ID)
+		}
+		switch {
+		case !c.singly && w.From == "" && !over:
+			begin = append(begin, &w.Row)
+		case !c.singly && w.From != "" && !w.From.Ended() && over:
+			end[w.From] = append(end[w.From], &w.Row)
+		default:
+			if err := c.execution(w); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.all(&qExecutionsInsert, len(begin), func(args []any, i int) ([]any, error) { return executionArgs(args, begin[i]), nil }); err != nil {
+		return err
+	}
+	for _, from := range slices.Sorted(maps.Keys(end)) {
+		rows := end[from]
+		if err := c.all(&qExecutionsDelete, len(rows), func(args []any, i int) ([]any, error) { return append(args, rows[i].ID[:]), nil }, string(from)); err != nil {
+			return err
+		}
+		if err := c.all(&qExecutionsArchive, len(rows), func(args []any, i int) ([]any, error) { return executionArgs(args, rows[i]), nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shards does the same; those that end with their execution go straight to history.
+func (c *commit) shards() error {
+	var begin []*job.Shard
+	end := map[job.ShardState][]*job.Shard{}
+	for i := range c.batch.Shards {
+		w := &c.batch.Shards[i]
+		switch gone := c.ended[w.Row.Execution]; {
+		case !c.singly && w.From == "":
+			begin = append(begin, &w.Row)
+		case !c.singly && gone != nil:
+			gone.moved++
+			end[w.From] = append(end[w.From], &w.Row)
+		default:
+			if err := c.shard(w); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.all(&qShardsInsert, len(begin), func(args []any, i int) ([]any, error) { return shardArgs(args, begin[i]) }); err != nil {
+		return err
+	}
+	for _, from := range slices.Sorted(maps.Keys(end)) {
+		rows := end[from]
+		if err := c.all(&qShardsEnd, len(rows), func(args []any, i int) ([]any, error) {
+			return append(args, rows[i].Execution[:], int64(rows[i].Index)), nil
+		}, string(from)); err != nil {
+			return err
+		}
+		if err := c.all(&qShardsKeep, len(rows), func(args []any, i int) ([]any, error) { return shardArgs(args, rows[i]) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consumeMany deletes the entries that were taken in.
+func (c *commit) consumeMany(b *engine.Batch) error {
+	return c.all(&qConsumeMany, len(b.Consumed), func(args []any, i int) ([]any, error) { return append(args, b.Consumed[i]), nil },
+		int64(c.fence.Partition))
+}
