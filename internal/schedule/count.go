@@ -6,6 +6,15 @@ import "time"
 // time when there is none). A fixed rate is counted by arithmetic, however many there are. Others are
 // walked, at most limit instants: done is false when there are more, and the count goes on from last.
 func Count(s Schedule, after, until time.Time, limit int) (n int, last time.Time, done bool) {
+	if w, ok := s.(window); ok {
+		if after.Before(w.start) {
+			after = w.start.Add(-time.Nanosecond)
+		}
+		if !w.end.IsZero() && until.After(w.end) {
+			until = w.end
+		}
+		return Count(w.Schedule, after, until, limit)
+	}
 	if r, ok := s.(rate); ok {
 		before, upTo := r.passed(after), r.passed(until)
 		if upTo <= before {

@@ -27,6 +27,23 @@ func Explain(s Schedule, lang string) string {
 		return fmt.Sprintf(t.every, time.Duration(s.every)*time.Millisecond, time.UnixMilli(s.anchor).UTC().Format(time.RFC3339))
 	case once:
 		return fmt.Sprintf(t.once, time.Time(s).Format(time.RFC3339))
+	case window:
+		text := Explain(s.Schedule, lang)
+		if !s.start.IsZero() {
+			text += fmt.Sprintf(t.from, s.start.UTC().Format(time.RFC3339))
+		}
+		if !s.end.IsZero() {
+			text += fmt.Sprintf(t.until, s.end.UTC().Format(time.RFC3339))
+		}
+		return text
+	case jittered:
+		return Explain(s.Schedule, lang) + fmt.Sprintf(t.jitter, time.Duration(s.most)*time.Millisecond)
+	case *closing:
+		var names []string
+		for _, o := range s.calendars {
+			names = append(names, o.name)
+		}
+		return Explain(s.Schedule, lang) + fmt.Sprintf(t.closed[s.policy], strings.Join(names, t.comma))
 	default:
 		return ""
 	}
@@ -34,7 +51,8 @@ func Explain(s Schedule, lang string) string {
 
 // tongue is how one language says it.
 type tongue struct {
-	every, once                           string
+	every, once, from, until, jitter      string
+	closed                                map[ClosedPolicy]string
 	everySecond, everyMinute, everyHour   string
 	stepSeconds, stepMinutes              string // every n of them
 	seconds, minutes, hours, at           string // with a list
@@ -52,7 +70,9 @@ type tongue struct {
 }
 
 var english = tongue{
-	every: "Every %s, counted from %s.", once: "Once, at %s.",
+	every: "Every %s, counted from %s.", once: "Once, at %s.", from: " From %s on.", until: " Until %s.", jitter: " Up to %s later.",
+	closed: map[ClosedPolicy]string{ClosedSkip: " Not when %s is closed.", ClosedNext: " When %s is closed, on the next open day.",
+		ClosedPrevious: " When %s is closed, on the open day before."},
 	everySecond: "every second", everyMinute: "every minute", everyHour: "of every hour",
 	stepSeconds: "every %d seconds", stepMinutes: "every %d minutes",
 	seconds: "second %s", minutes: "minute %s", hours: "of the hours %s", at: "at %s", prefix: "at ",
@@ -70,7 +90,9 @@ var english = tongue{
 }
 
 var chinese = tongue{
-	every: "每隔 %s,从 %s 起算。", once: "一次,在 %s。",
+	every: "每隔 %s,从 %s 起算。", once: "一次,在 %s。", from: "自 %s 起。", until: "至 %s 止。", jitter: "最多推迟 %s。",
+	closed: map[ClosedPolicy]string{ClosedSkip: "日历 %s 休息时不执行。", ClosedNext: "日历 %s 休息时顺延至下一个开放日。",
+		ClosedPrevious: "日历 %s 休息时提前至上一个开放日。"},
 	everySecond: "每秒", everyMinute: "每分钟", everyHour: "每小时",
 	stepSeconds: "每 %d 秒", stepMinutes: "每 %d 分钟",
 	seconds: "第 %s 秒", minutes: "第 %s 分", hours: "%s 点", at: "%s",

@@ -3,16 +3,38 @@ package schedule
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
-// Note says what a step of the clock did to the planned instant at: moved, doubled, or dropped others
-// just before it. "" when nothing. It is for previews; at must be one that s yields.
+// Note says what a step of the clock, a calendar or the spread did to the planned instant at: moved, doubled, or
+// dropped others just before it. "" when nothing. It is for previews; at must be one that s yields.
 func Note(s Schedule, at time.Time) string {
-	c, ok := s.(*cron)
-	if !ok {
+	switch s := s.(type) {
+	case window:
+		return Note(s.Schedule, at)
+	case jittered:
+		from := Nominal(s, at)
+		note := Note(s.Schedule, from)
+		if d := at.Sub(from); d > 0 {
+			note = strings.TrimSuffix(fmt.Sprintf("%v after %s, by its spread; %s", d, wall(from.In(Zone(s)).Unix()+offsetAt(Zone(s), from)), note), "; ")
+		}
+		return note
+	case *closing:
+		return s.note(at)
+	case *cron:
+		return s.note(at)
+	default:
 		return ""
 	}
+}
+
+func offsetAt(zone *time.Location, at time.Time) int64 {
+	_, offset := at.In(zone).Zone()
+	return int64(offset)
+}
+
+func (c *cron) note(at time.Time) string {
 	now := spanAt(c.zone, at.Unix())
 	reading := wall(at.Unix() + now.offset)
 	if now.start != math.MinInt64 {

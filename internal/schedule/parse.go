@@ -40,6 +40,34 @@ func (e *Error) Error() string {
 // A schedule is immutable and may be used by several goroutines. Its instants are whole milliseconds in
 // UTC, from the year 1 to 9999.
 func Parse(spec Spec, anchor time.Time) (Schedule, error) {
+	s, err := parseBase(spec, anchor)
+	if err != nil {
+		return nil, err
+	}
+	if s, err = keepTo(s, spec); err != nil {
+		return nil, err
+	}
+	if spec.Jitter < 0 || spec.Jitter > MaxJitter || spec.Jitter%time.Millisecond != 0 {
+		return nil, &Error{Field: "jitter", Message: fmt.Sprintf("%v is no spread", spec.Jitter), Hint: "from 1ms to 1h, in whole milliseconds"}
+	}
+	if spec.Jitter > 0 {
+		s = jittered{s, spec.Seed, spec.Jitter.Milliseconds()}
+	}
+	if spec.Start.IsZero() && spec.End.IsZero() {
+		return s, nil
+	}
+	if !spec.End.IsZero() && spec.End.Before(spec.Start) {
+		return nil, &Error{Field: "end", Message: "it comes before the start"}
+	}
+	w := window{s, spec.Start, spec.End}
+	if _, ok := w.Next(time.Unix(dawn-1, 0)); !ok {
+		return nil, &Error{Field: "end", Message: "no planned instant lies between start and end, so the job would never run"}
+	}
+	return w, nil
+}
+
+// parseBase reads the one of cron, every and at that is set.
+func parseBase(spec Spec, anchor time.Time) (Schedule, error) {
 	set := 0
 	for _, is := range []bool{spec.Cron != "", spec.Every != 0, !spec.At.IsZero()} {
 		if is {
@@ -51,19 +79,67 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 		return nil, &Error{Message: "one of cron, every and at is needed", Hint: "leave the schedule out for a job that runs on request only"}
 	case set > 1:
 		return nil, &Error{Message: "only one of cron, every and at can be set"}
+	case spec.Phase != 0 && spec.Every == 0:
+		return nil, &Error{Field: "phase", Message: "a phase has a meaning for every only"}
 	case spec.Cron != "":
 		return parseCron(spec)
-	case spec.TimeZone != "":
-		return nil, &Error{Field: "timeZone", Message: "a time zone has a meaning for cron only"}
+	case spec.TimeZone != "" && len(spec.Calendars) == 0:
+		return nil, &Error{Field: "timeZone", Message: "a time zone has a meaning for cron and for calendars only"}
 	case spec.Dialect != "":
 		return nil, &Error{Field: "dialect", Message: "a dialect has a meaning for cron only"}
 	case spec.DST != DST{}:
 		return nil, &Error{Field: "dst", Message: "what steps of the clock do has a meaning for cron only"}
 	case spec.Every != 0:
-		return parseEvery(spec.Every, anchor)
+		return parseEvery(spec, anchor)
 	default:
 		return parseAt(spec.At)
 	}
+}
+
+// keepTo lays calendars over a schedule.
+func keepTo(s Schedule, spec Spec) (Schedule, error) {
+	if len(spec.Calendars) == 0 {
+		if spec.Closed != "" {
+			return nil, &Error{Field: "closed", Message: "what becomes of closed days has a meaning with calendars only"}
+		}
+		return s, nil
+	}
+	if len(spec.Calendars) > MaxCalendars {
+		return nil, &Error{Field: "calendars", Message: fmt.Sprintf("at most %d calendars are taken", MaxCalendars)}
+	}
+	c := &closing{Schedule: s, zone: Zone(s), policy: spec.Closed}
+	switch c.policy {
+	case "":
+		c.policy = ClosedSkip
+	case ClosedSkip, ClosedNext, ClosedPrevious:
+	default:
+		return nil, policyError("closed", string(spec.Closed), "skip, next or previous")
+	}
+	if spec.Cron == "" {
+		zone, err := loadZone(spec.TimeZone)
+		if err != nil {
+			return nil, err
+		}
+		c.zone = zone
+	}
+	for i, name := range spec.Calendars {
+		var cal *Calendar
+		if spec.Resolve != nil {
+			cal = spec.Resolve(name)
+		}
+		if cal == nil {
+			return nil, &Error{Field: fmt.Sprintf("calendars[%d]", i), Message: fmt.Sprintf("there is no calendar %.64q", name), Hint: "apply it first, or in the same set"}
+		}
+		o, err := cal.compile()
+		if err != nil {
+			return nil, &Error{Field: fmt.Sprintf("calendars[%d]", i), Message: fmt.Sprintf("calendar %s: %s", name, err.Error())}
+		}
+		if o.name == "" {
+			o.name = name
+		}
+		c.calendars = append(c.calendars, o)
+	}
+	return c, nil
 }
 
 func parseCron(spec Spec) (Schedule, error) {
@@ -137,9 +213,25 @@ func loadZone(name string) (*time.Location, *Error) {
 	return location, nil
 }
 
+// base is the innermost schedule: without window, spread and calendars.
+func base(s Schedule) Schedule {
+	for {
+		switch outer := s.(type) {
+		case window:
+			s = outer.Schedule
+		case jittered:
+			s = outer.Schedule
+		case *closing:
+			s = outer.Schedule
+		default:
+			return s
+		}
+	}
+}
+
 // Reading tells in which dialect a schedule's expression was read; "" when it has none.
 func Reading(s Schedule) Dialect {
-	if c, ok := s.(*cron); ok {
+	if c, ok := base(s).(*cron); ok {
 		return c.expr.dialect
 	}
 	return ""
@@ -147,7 +239,7 @@ func Reading(s Schedule) Dialect {
 
 // Zone is the time zone of a cron schedule, UTC for others.
 func Zone(s Schedule) *time.Location {
-	if c, ok := s.(*cron); ok {
+	if c, ok := base(s).(*cron); ok {
 		return c.zone
 	}
 	return time.UTC

@@ -10,7 +10,8 @@ type rate struct {
 	anchor, every int64
 }
 
-func parseEvery(every time.Duration, anchor time.Time) (Schedule, error) {
+func parseEvery(spec Spec, anchor time.Time) (Schedule, error) {
+	every := spec.Every
 	switch {
 	case every < time.Second:
 		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v is less than a second", every)}
@@ -18,6 +19,12 @@ func parseEvery(every time.Duration, anchor time.Time) (Schedule, error) {
 		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v is more than ten years", every)}
 	case every%time.Millisecond != 0:
 		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v has a fraction of a millisecond", every)}
+	}
+	if spec.Phase < 0 || spec.Phase > every || spec.Phase%time.Millisecond != 0 {
+		return nil, &Error{Field: "phase", Message: fmt.Sprintf("%v does not lie in a period of %v", spec.Phase, every), Hint: "above 0, at most one period, in whole milliseconds"}
+	}
+	if spec.Phase > 0 {
+		return rate{anchor: (spec.Phase - every).Milliseconds(), every: every.Milliseconds()}, nil
 	}
 	return rate{anchor: anchor.UnixMilli(), every: every.Milliseconds()}, nil
 }

@@ -12,10 +12,19 @@ type Spec struct {
 	TimeZone string        `json:"timeZone,omitempty"` // IANA name, for Cron; "" means UTC
 	DST      DST           `json:"dst,omitzero"`       // what steps of the clock do to times of day, for Cron
 	Every    time.Duration `json:"every,omitempty"`    // fixed rate from the anchor, ≥ 1 s, whole milliseconds
+	Phase    time.Duration `json:"phase,omitempty"`    // of Every, up to one period: counts from 1970-01-01T00:00:00Z + Phase in place of the anchor; 0: from the anchor
 	At       time.Time     `json:"at,omitzero"`        // once
 
-	// Seed gives H in Cron its values: what names the job, and stays. It is not part of what a person wrote.
+	Start     time.Time     `json:"start,omitzero"`      // nothing before
+	End       time.Time     `json:"end,omitzero"`        // nothing after
+	Jitter    time.Duration `json:"jitter,omitempty"`    // each instant moves later by up to this, as Seed and the instant say; ≤ MaxJitter
+	Calendars []string      `json:"calendars,omitempty"` // names; instants keep to all of them
+	Closed    ClosedPolicy  `json:"closed,omitempty"`    // for instants on days that a calendar closes; "" means skip
+
+	// Seed gives H in Cron and Jitter their values: what names the job, and stays. It is not part of what a person wrote.
 	Seed string `json:"-"`
+	// Resolve finds a calendar by name; nil when there is none. A nil Resolve finds no calendar.
+	Resolve func(name string) *Calendar `json:"-"`
 }
 
 // DST is what steps of the wall clock (daylight saving, changes of a zone) do to an expression that names

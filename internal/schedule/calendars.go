@@ -1,0 +1,227 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limits of a calendar.
+const (
+	MaxCalendarDates   = 4096
+	MaxCalendarWindows = 16
+	MaxCalendars       = 8 // of one schedule
+)
+
+// Calendar says which days, and which hours of them, are open. A date is open when Open lists it; else closed when Closed
+// lists it; else Weekly decides. Of an open day the Daily windows are open. Several calendars of a schedule are open
+// where all of them are.
+type Calendar struct {
+	Name     string   `json:"-"`
+	TimeZone string   `json:"timeZone,omitempty"` // whose dates and hours; "" the schedule's
+	Weekly   []string `json:"weekly,omitempty"`   // open weekdays such as MON-FRI, SAT; empty: all; "none": none, only what Open lists
+	Daily    []Window `json:"daily,omitempty"`    // open hours; empty: the whole day
+	Open     []Dates  `json:"open,omitempty"`     // make-up workdays, or the days that an inclusion consists of
+	Closed   []Dates  `json:"closed,omitempty"`   // holidays
+}
+
+// Dates is a date or a range of dates, both included.
+type Dates struct {
+	From Date   `json:"from"`
+	To   Date   `json:"to,omitempty"` // "": the one day
+	Name string `json:"name,omitempty"`
+}
+
+// Date is written 2026-10-01, or 10-01 for that day of every year.
+type Date string
+
+// Window is a part of the day, From included, To excluded. To "24:00" is the end of the day.
+type Window struct {
+	From string `json:"from"` // 09:30 or 09:30:00
+	To   string `json:"to"`
+}
+
+// ClosedPolicy is what becomes of an instant that falls on a closed day. Outside of the daily windows of an open day it is
+// always left out.
+type ClosedPolicy string
+
+// The policies for closed days.
+const (
+	ClosedSkip     ClosedPolicy = "skip"     // it is left out
+	ClosedNext     ClosedPolicy = "next"     // it moves to the same time of the next open day
+	ClosedPrevious ClosedPolicy = "previous" // it moves to the same time of the open day before
+)
+
+// day counts days from 1970-01-01 on some calendar.
+type day int64
+
+func dayOf(year int, month time.Month, d int) day {
+	return day(time.Date(year, month, d, 0, 0, 0, 0, time.UTC).Unix() / secondsPerDay)
+}
+
+func (d day) date() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
+
+// stretch is a range of days, or of days of every year (month*32+day).
+type stretch struct {
+	from, to day
+	yearly   bool
+	name     string
+}
+
+func (s stretch) has(d day) bool {
+	if s.yearly {
+		_, month, n := d.date().Date()
+		key := day(int(month)*32 + n)
+		if s.to < s.from { // over the new year
+			return key >= s.from || key <= s.to
+		}
+		d = key
+	}
+	return d >= s.from && d <= s.to
+}
+
+// opening is a calendar made ready.
+type opening struct {
+	name         string
+	zone         *time.Location // nil: the schedule's
+	weekly       uint64         // bits 0..6, Sunday first
+	daily        [][2]int       // seconds of the day
+	open, closed []stretch
+}
+
+// compile checks a calendar. field names it in errors.
+func (c *Calendar) compile() (*opening, *Error) {
+	o := &opening{name: c.Name, weekly: spread(0, 6)}
+	var err *Error
+	if c.TimeZone != "" {
+		if o.zone, err = loadZone(c.TimeZone); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Weekly) > 0 {
+		if o.weekly, err = weeklyOf(c.Weekly); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.Daily) > MaxCalendarWindows || len(c.Open)+len(c.Closed) > MaxCalendarDates {
+		return nil, &Error{Field: "open", Message: fmt.Sprintf("at most %d dates and %d windows are taken", MaxCalendarDates, MaxCalendarWindows)}
+	}
+	for i, w := range c.Daily {
+		span, err := w.parse(fmt.Sprintf("daily[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		o.daily = append(o.daily, span)
+	}
+	if o.open, err = stretches(c.Open, "open"); err != nil {
+		return nil, err
+	}
+	if o.closed, err = stretches(c.Closed, "closed"); err != nil {
+		return nil, err
+	}
+	if o.weekly == 0 && len(o.open) == 0 {
+		return nil, &Error{Field: "weekly", Message: "no day is ever open", Hint: "list the open days under open"}
+	}
+	return o, nil
+}
+
+// CheckCalendar tells what is wrong with a calendar; nil when nothing is. The error is an *Error.
+func CheckCalendar(c Calendar) error {
+	if _, err := c.compile(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func weeklyOf(list []string) (set uint64, err *Error) {
+	if len(list) == 1 && strings.EqualFold(list[0], "none") {
+		return 0, nil
+	}
+	f := field{name: "weekly", min: 0, max: 6, names: weekdays, wraps: true}
+	for i, text := range list {
+		bits, bad := f.parseItem(word{text, 0}, "")
+		if bad != nil || strings.ContainsAny(text, "/*H,") {
+			return 0, &Error{Field: fmt.Sprintf("weekly[%d]", i), Message: fmt.Sprintf("%.32q is no weekday", text), Hint: "write MON, or MON-FRI, or none"}
+		}
+		set |= bits
+	}
+	return set, nil
+}
+
+func (w Window) parse(field string) (span [2]int, err *Error) {
+	for i, text := range []string{w.From, w.To} {
+		if i == 1 && (text == "24:00" || text == "24:00:00") {
+			span[i] = secondsPerDay
+			continue
+		}
+		at, bad := time.Parse("15:04:05", text)
+		if bad != nil {
+			at, bad = time.Parse("15:04", text)
+		}
+		if bad != nil {
+			return span, &Error{Field: field, Message: fmt.Sprintf("%.32q is no time of day", text), Hint: "write 09:30, and 24:00 for the end of the day"}
+		}
+		span[i] = at.Hour()*3600 + at.Minute()*60 + at.Second()
+	}
+	if span[0] >= span[1] {
+		return span, &Error{Field: field, Message: fmt.Sprintf("%s does not come before %s", w.From, w.To), Hint: "write two windows for one that runs over midnight"}
+	}
+	return span, nil
+}
+
+func stretches(list []Dates, field string) (all []stretch, err *Error) {
+	for i, d := range list {
+		s := stretch{name: d.Name}
+		var yearlyTo bool
+		if s.from, s.yearly, err = d.From.parse(fmt.Sprintf("%s[%d].from", field, i)); err != nil {
+			return nil, err
+		}
+		s.to, yearlyTo = s.from, s.yearly
+		if d.To != "" {
+			if s.to, yearlyTo, err = d.To.parse(fmt.Sprintf("%s[%d].to", field, i)); err != nil {
+				return nil, err
+			}
+		}
+		if yearlyTo != s.yearly || s.to < s.from && !s.yearly {
+			return nil, &Error{Field: fmt.Sprintf("%s[%d]", field, i), Message: fmt.Sprintf("%s to %s is no range of dates", d.From, d.To)}
+		}
+		all = append(all, s)
+	}
+	slices.SortStableFunc(all, func(a, b stretch) int { return int(a.from - b.from) })
+	return all, nil
+}
+
+func (d Date) parse(field string) (n day, yearly bool, err *Error) {
+	if at, bad := time.Parse(time.DateOnly, string(d)); bad == nil {
+		return day(at.Unix() / secondsPerDay), false, nil
+	}
+	at, bad := time.Parse("2006-01-02", "2000-"+string(d)) // a leap year: 02-29 is a day
+	if bad != nil {
+		return 0, false, &Error{Field: field, Message: fmt.Sprintf("%.32q is no date", string(d)), Hint: "write 2026-10-01, or 10-01 for every year"}
+	}
+	return day(int(at.Month())*32 + at.Day()), true, nil
+}
+
+// isOpen tells whether a day is open, and the name of what decided, if it has one.
+func (o *opening) isOpen(d day) (bool, string) {
+	for i := range o.open {
+		if o.open[i].has(d) {
+			return true, o.open[i].name
+		}
+	}
+	for i := range o.closed {
+		if o.closed[i].has(d) {
+			return false, o.closed[i].name
+		}
+	}
+	return o.weekly>>int(d.date().Weekday())&1 == 1, ""
+}
+
+// inWindow tells whether a second of an open day is open.
+func (o *opening) inWindow(second int) bool {
+	if len(o.daily) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(o.daily, func(w [2]int) bool { return second >= w[0] && second < w[1] })
+}

@@ -1,0 +1,96 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Finding is something about an expression that is allowed and may surprise.
+type Finding struct {
+	Rule string `json:"rule"` // stable, for machines: "uneven_step", "either_day", "clock_step", "step_one_value"
+	Text string `json:"text"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// Lint looks for what may surprise in a schedule, in the two years after from where the clocks matter.
+func Lint(s Schedule, from time.Time) []Finding {
+	c, ok := base(s).(*cron)
+	if !ok {
+		return nil
+	}
+	found := c.expr.lintSteps()
+	day, week := c.expr.words[3], c.expr.words[5]
+	if c.expr.either {
+		found = append(found, Finding{"either_day",
+			fmt.Sprintf("day of month %s and day of week %s: it runs on days that match either of them", day, week),
+			"for days that match both, begin one of the fields with *, such as */1"})
+	}
+	return append(found, c.lintClock(from)...)
+}
+
+// lintSteps finds steps that do not divide their field: the last pause of each round is shorter.
+func (e *Expression) lintSteps() (found []Finding) {
+	for i, f := range []field{secondField, minuteField, hourField, dayField, monthField} {
+		for item := range strings.SplitSeq(e.words[i], ",") {
+			span, text, stepped := strings.Cut(item, "/")
+			step, ok := number(text)
+			size := f.max - f.min + 1
+			switch {
+			case !stepped || !ok || span != "*" && span != fmt.Sprint(f.min):
+			case step >= size:
+				found = append(found, Finding{"step_one_value", fmt.Sprintf("%s: the step %s leaves one value only, %d", f.name, item, f.min),
+					fmt.Sprintf("write %d if that is meant", f.min)})
+			case f.name == dayField.name && step > 1:
+				found = append(found, Finding{"uneven_step", fmt.Sprintf("%s: %s begins anew on the 1st of each month: the last pause is as long as the month leaves", f.name, item),
+					"for an even pause use every instead of cron"})
+			case size%step != 0:
+				found = append(found, Finding{"uneven_step", fmt.Sprintf("%s: %s does not divide %d: the pause at the end of each round is %d, not %d", f.name, item, size, size%step, step),
+					"for an even pause use every instead of cron"})
+			}
+		}
+	}
+	return found
+}
+
+// lintClock finds the first step of the clock within two years that touches the schedule.
+func (c *cron) lintClock(from time.Time) []Finding {
+	until := from.AddDate(2, 0, 0).Unix()
+	for s := spanAt(c.zone, from.Unix()); s.end < until; {
+		s = spanAt(c.zone, s.end)
+		shown, begin := s.shownBefore(c.zone), wall(s.start+s.offset)
+		low, high := min(shown, begin), max(shown, begin)
+		w, ok := c.expr.first(low, high)
+		if !ok || c.expr.interval && c.expr.hour == spread(0, 23) {
+			continue // a pattern over all hours goes on as people expect
+		}
+		day := time.Unix(int64(w), 0).UTC().Format(time.DateOnly)
+		if shown < begin {
+			return []Finding{{"clock_step", fmt.Sprintf("%s does not exist on %s in %s: %s", w, day, c.zone, c.gapText()), "choose another hour, UTC, or dst.gap"}}
+		}
+		return []Finding{{"clock_step", fmt.Sprintf("%s comes twice on %s in %s: %s", w, day, c.zone, c.overlapText()), "choose another hour, UTC, or dst.overlap"}}
+	}
+	return nil
+}
+
+func (c *cron) gapText() string {
+	switch {
+	case c.expr.interval || c.dst.Gap == GapSkip:
+		return "it does not run then"
+	case c.dst.Gap == GapShift:
+		return "it runs later by the length of the step"
+	default:
+		return "it runs at the first instant after the step"
+	}
+}
+
+func (c *cron) overlapText() string {
+	switch {
+	case c.expr.interval || c.dst.Overlap == OverlapBoth:
+		return "it runs twice"
+	case c.dst.Overlap == OverlapLast:
+		return "it runs the last time only"
+	default:
+		return "it runs the first time only"
+	}
+}
