@@ -1,0 +1,30 @@
+package takt
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// A server that can not answer now is left, too: one that was cut off from the others would say so for long.
+func TestNextServerWhenUnavailable(t *testing.T) {
+	for _, kind := range []string{"no_owner", "unavailable"} {
+		hosts := map[string]int{}
+		_, c := newDesk(t, ClientConfig{Server: "http://a, b:1,", Jitter: func(time.Duration) time.Duration { return 0 }}, func(w http.ResponseWriter, r *http.Request) {
+			hosts[r.URL.Host]++
+			if r.URL.Host == "a" {
+				problem(503, kind, kind)(w, r)
+				return
+			}
+			say(200, "{}")(w, r)
+		})
+		for range 3 {
+			if _, err := c.Stats(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(hosts) != 2 || hosts["a"] != 1 || hosts["b:1"] != 3 {
+			t.Errorf("%s: asked %v", kind, hosts)
+		}
+	}
+}
