@@ -7,7 +7,7 @@ CROSS := darwin/arm64 windows/amd64
 CC    := $(firstword $(shell $(GO) env CC))
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick format vet lint race replay cross fuzz clean
+.PHONY: help build test quick format vet lint postgres race replay cross fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,13 +36,24 @@ $(LINT): tools/go.mod tools/go.sum
 lint: $(LINT) ## golangci-lint by .golangci.yml, every exception with a reason
 	$(LINT) run --allow-parallel-runners ./...
 
-race: ## all tests with the race detector
+postgres: ## install the binaries of PostgreSQL for the tests, where they are missing; no server of the system is started
+	@set -- /usr/lib/postgresql/*/bin/initdb; \
+	if command -v initdb >/dev/null || [ -x "$$1" ] || [ -n "$$TAKT_TEST_PG" ]; then exit 0; fi; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		mkdir -p /etc/postgresql-common/createcluster.d && \
+		echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.d/takt.conf && \
+		apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends postgresql && exit 0; \
+	fi; \
+	echo "postgres: the tests need PostgreSQL 14 or later (initdb in PATH or /usr/lib/postgresql), and it cannot be installed here:"; \
+	echo "postgres: install it, or name a server whose user may create databases in TAKT_TEST_PG"; exit 1
+
+race: postgres ## all tests with the race detector, PostgreSQL included
 	@if ! command -v $(CC) >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		apt-get update -q && apt-get install -qy gcc libc6-dev || true; \
 	fi; \
 	if command -v $(CC) >/dev/null; then race=-race; else \
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
-	echo "$(GO) test $$race -timeout 15m ./..."; $(GO) test $$race -timeout 15m ./...
+	echo "$(GO) test $$race -timeout 15m ./..."; TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 15m ./...
 
 replay: ## one seed of a virtual cluster five times, without the race detector, which shuffles goroutines
 	$(GO) test -count 1 -run TestReplay ./internal/drill
