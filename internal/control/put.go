@@ -25,7 +25,7 @@ type Put struct {
 }
 
 // PutJob writes a new revision of a job, or none when nothing differs. Errors: KindInvalid with the
-// field, KindConflict ("revision_changed" with the cause *Changed, "pool_move"), and the store's.
+// field, KindConflict "revision_changed" with the cause *Changed, and the store's.
 func (c *Control) PutJob(ctx context.Context, r PutRequest) (Put, error) {
 	if err := checkPut(&r); err != nil {
 		return Put{}, err

@@ -154,12 +154,7 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 			skipped[l] = full{before, x.ShardTotal}
 			continue
 		}
-		held := e.hold(row)
-		for _, s := range held.shards {
-			if s.State == job.ShardQueued {
-				e.enqueue(s)
-			}
-		}
+		held := e.holdQueued(row)
 		if goesWithJob(row.Definition) {
 			e.cancel(held, Entry{Definition: row.Definition})
 		}

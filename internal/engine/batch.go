@@ -26,10 +26,12 @@ type Batch struct {
 	Shards      []ShardWrite
 	Cursors     []job.Cursor // upsert by (job, schedule)
 	DropCursors []job.Cursor // delete by (job, schedule)
+	Handovers   []Handover   // after the cursors of the batch
 	Decisions   []job.Decision
 	Sessions    []job.Session // upsert by id
 	EndSessions []job.SessionID
 	Consumed    []int64 // inbox entries to delete; each must be there
+	Forwarded   []Forward
 	Poison      []Poison
 	Facts       []Fact // the journal row (partition, Seq): one per commit, also when empty
 }
@@ -37,7 +39,21 @@ type Batch struct {
 // Empty tells whether there is nothing to commit.
 func (b *Batch) Empty() bool {
 	return len(b.Executions) == 0 && len(b.Shards) == 0 && len(b.Cursors) == 0 && len(b.DropCursors) == 0 &&
-		len(b.Decisions) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0
+		len(b.Decisions) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers) == 0 && len(b.Forwarded) == 0
+}
+
+// Handover gives all cursors of a job to another partition, which plans it from this commit on (R10).
+type Handover struct {
+	Job       job.UID
+	Partition int
+}
+
+// Forward gives an inbox entry to another partition, under the same id: whoever waits for it waits on until that one
+// has consumed it. It is how a partition writes to another's inbox: an entry that was consumed here and made anew there
+// would be "effective" for its caller one commit too early.
+type Forward struct {
+	Entry     int64
+	Partition int
 }
 
 // ExecutionWrite inserts (From "") or changes an execution. The write is refused (job.KindFenced, code

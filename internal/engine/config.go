@@ -46,6 +46,7 @@ type Switches struct {
 	NoPageGuard         bool // pages are believed whatever changed since they were read
 	OldTokenWrites      bool // reports with an older token count
 	TokensFromZero      bool // tokens do not start at the epoch
+	PlannerIgnored      bool // a job is planned by whoever has an entry about it
 }
 
 // InspectQuery says what to look at. Zero fields select everything.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -21,9 +23,13 @@ type database struct {
 	revisions map[job.UID][]*job.Definition
 	cursors   map[cursorKey]job.Cursor
 	sessions  map[job.SessionID]job.Session
+	partition int
+	mates     map[int]*database // by partition, this one too: revisions, cursors and planners are theirs together
+	planners  map[job.UID]int   // of jobs that have cursors
+	homes     map[job.UID]int   // where a job was created
 	inbox     []engine.Entry
 	behind    map[int64]bool // cancels that were asked while their trigger waited
-	entries   int64
+	entries   *int64
 	decisions []job.Decision
 	poison    []engine.Poison
 }
@@ -39,8 +45,36 @@ type cursorKey struct {
 }
 
 func newDatabase() *database {
-	return &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{},
-		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{}, behind: map[int64]bool{}}
+	d := &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{}, mates: map[int]*database{},
+		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{},
+		behind: map[int64]bool{}, planners: map[job.UID]int{}, homes: map[job.UID]int{}, entries: new(int64)}
+	d.mates[0] = d
+	return d
+}
+
+// mate is another partition of the same tables.
+func (d *database) mate(partition int) *database {
+	if m := d.mates[partition]; m != nil {
+		return m
+	}
+	m := newDatabase()
+	m.partition, m.mates, m.revisions, m.cursors, m.planners, m.homes, m.entries = partition, d.mates, d.revisions, d.cursors, d.planners, d.homes, d.entries
+	d.mates[partition] = m
+	return m
+}
+
+// place is the partition of a pool: that behind its "@", or 0.
+func place(pool string) int {
+	_, n, _ := strings.Cut(pool, "@")
+	p, _ := strconv.Atoi(n)
+	return p
+}
+
+func (d *database) planner(u job.UID) int {
+	if len(d.cursorsOf(u)) > 0 {
+		return d.planners[u]
+	}
+	return d.homes[u]
 }
 
 func (d *database) copy() *database {
@@ -48,6 +82,7 @@ func (d *database) copy() *database {
 	c.live, c.history = copyRecords(d.live), copyRecords(d.history)
 	c.revisions, c.cursors, c.sessions = maps.Clone(d.revisions), maps.Clone(d.cursors), maps.Clone(d.sessions)
 	c.inbox, c.behind = slices.Clone(d.inbox), maps.Clone(d.behind)
+	c.mates = map[int]*database{d.partition: &c}
 	return &c
 }
 
@@ -86,11 +121,8 @@ func (d *database) commit(b *engine.Batch) error {
 			delete(d.live, id)
 		}
 	}
-	for _, c := range b.Cursors {
-		d.cursors[cursorKey{c.Job, c.Schedule}] = c
-	}
-	for _, c := range b.DropCursors {
-		delete(d.cursors, cursorKey{c.Job, c.Schedule})
+	if err := d.writeCursors(b); err != nil {
+		return err
 	}
 	for _, s := range b.Sessions {
 		d.sessions[s.ID] = s
@@ -101,6 +133,36 @@ func (d *database) commit(b *engine.Batch) error {
 	d.decisions = append(d.decisions, b.Decisions...)
 	d.poison = append(d.poison, b.Poison...)
 	d.seq, d.lastToken = b.Seq, b.LastToken
+	return nil
+}
+
+func (d *database) writeCursors(b *engine.Batch) error {
+	for _, c := range b.Cursors {
+		if p := d.planner(c.Job); p != d.partition {
+			return fmt.Errorf("planner guard: partition %d writes a cursor, the planner is %d", d.partition, p)
+		}
+		d.cursors[cursorKey{c.Job, c.Schedule}], d.planners[c.Job] = c, d.partition
+	}
+	for _, c := range b.DropCursors {
+		if d.planner(c.Job) == d.partition {
+			delete(d.cursors, cursorKey{c.Job, c.Schedule})
+		}
+	}
+	for _, h := range b.Handovers {
+		if len(d.cursorsOf(h.Job)) == 0 || d.planner(h.Job) != d.partition {
+			return fmt.Errorf("planner guard: partition %d hands over what it does not plan", d.partition)
+		}
+		d.planners[h.Job] = h.Partition
+	}
+	for _, f := range b.Forwarded {
+		i := slices.IndexFunc(d.inbox, func(e engine.Entry) bool { return e.ID == f.Entry })
+		if i < 0 {
+			return fmt.Errorf("entry guard: entry %d is not there", f.Entry)
+		}
+		to := d.mate(f.Partition)
+		to.inbox = append(to.inbox, d.inbox[i])
+		d.inbox = slices.Delete(slices.Clone(d.inbox), i, i+1)
+	}
 	return nil
 }
 
@@ -213,8 +275,8 @@ func (d *database) ordered() []*record {
 }
 
 func (d *database) post(e engine.Entry) int64 {
-	d.entries++
-	e.ID = d.entries
+	*d.entries++
+	e.ID = *d.entries
 	if e.Kind == engine.EntryCancel {
 		d.behind[e.ID] = slices.ContainsFunc(d.inbox, func(o engine.Entry) bool {
 			return o.Kind == engine.EntryTrigger && o.Execution == e.Execution
@@ -228,8 +290,19 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 	p := engine.InboxPage{Seq: d.seq}
 	for _, first := range []bool{true, false} {
 		for _, e := range d.inbox {
-			if (e.Kind == engine.EntryCancel && !d.behind[e.ID]) != first || len(p.Entries) == limit {
+			overtakes := e.Kind == engine.EntryJobDeleted || e.Kind == engine.EntryCancelJob || e.Kind == engine.EntryCancel && !d.behind[e.ID]
+			if overtakes != first {
 				continue
+			}
+			if len(p.Entries) == limit {
+				p.Partial = true
+				continue
+			}
+			if e.Planner = d.planner(e.Job); d.newest(e.Job) != nil {
+				e.Place = place(d.newest(e.Job).Spec.Pool)
+			}
+			if e.Kind == engine.EntryCancelJob {
+				e.Queued = d.queuedOf(e.Job, 3)
 			}
 			e.Definition = d.newest(e.Job)
 			e.Cursors = d.cursorsOf(e.Job)
@@ -242,6 +315,15 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 		}
 	}
 	return p
+}
+
+func (d *database) queuedOf(u job.UID, limit int) (ids []job.ExecutionID) {
+	for _, r := range d.ordered() {
+		if r.row.JobUID == u && r.row.State == job.ExecutionQueued && len(ids) < limit {
+			ids = append(ids, r.row.ID)
+		}
+	}
+	return ids
 }
 
 func (d *database) cursorsOf(u job.UID) []job.Cursor {
@@ -264,7 +346,7 @@ func (d *database) duePage(w engine.WantDue) engine.DuePage {
 	var due []job.Cursor
 	for _, c := range d.cursors {
 		def := d.newest(c.Job)
-		if c.Next != 0 && c.Next <= w.Until && !def.Spec.Disabled && def.Deleted == nil && (w.After == nil || compareCursors(c, *w.After) > 0) {
+		if c.Next != 0 && c.Next <= w.Until && !def.Spec.Disabled && def.Deleted == nil && d.planners[c.Job] == d.partition && (w.After == nil || compareCursors(c, *w.After) > 0) {
 			due = append(due, c)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 )
 
 // jobChanged takes in the newest revision of a job, and whether it is paused. What was due under the old one
-// is planned first; under the new one nothing of the past fires: next > max(cursor, now) (DESIGN §10.10).
+// is planned first; under the new one nothing of the past fires: next > max(cursor, now) (DESIGN §10.10). When the
+// new one has a pool of another partition, that one plans from here on (move.go).
 // false: more is left for the next step; the entry stays in the inbox.
 func (e *Engine) jobChanged(entry Entry) bool {
 	def := entry.Definition
@@ -32,6 +33,9 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	for _, c := range sortedCursors(cursors) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.dropCursor(c)
+	}
+	if entry.Place != e.cfg.Partition && len(def.Spec.Schedules) > 0 {
+		e.handOver(def, entry.Place)
 	}
 	e.plan() // what is owed on
 	note := ""

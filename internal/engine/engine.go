@@ -48,10 +48,11 @@ type stepState struct {
 	cursors    map[dueKey]job.Cursor
 	dropped    map[dueKey]job.Cursor
 	created    map[job.ExecutionID]bool
-	inbox      bool         // an entry has to be read again with newer rows
-	polls      []*session   // may have something to tell a hanging poll
-	pools      []*pool      // something changed that may allow a grant
-	finishing  []*execution // the last open shard has ended
+	handed     map[job.UID]bool // to another partition
+	inbox      bool             // an entry has to be read again with newer rows
+	polls      []*session       // may have something to tell a hanging poll
+	pools      []*pool          // something changed that may allow a grant
+	finishing  []*execution     // the last open shard has ended
 }
 
 // execution is a live execution with all its shards.
@@ -199,6 +200,9 @@ func (e *Engine) end() Result {
 		e.pages.commit(b)
 	}
 	r := Result{Batch: *b, Answers: st.answers, Trace: st.trace, Want: e.want()}
+	for _, f := range b.Forwarded {
+		r.Wakes = append(r.Wakes, f.Partition)
+	}
 	for _, x := range st.executions {
 		if x.row.State.Ended() {
 			e.forget(x)

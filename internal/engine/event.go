@@ -39,6 +39,7 @@ type (
 	InboxPage struct {
 		Seq     int64 // the partition row's seq in the same snapshot
 		Entries []Entry
+		Partial bool // there are more behind the last one
 	}
 
 	// DuePage answers Want.Due: schedules with Next ≤ Until, ordered by (Next, Job, Schedule).
@@ -166,12 +167,13 @@ const (
 	EntryCancel     EntryKind = "cancel"
 	EntryRerun      EntryKind = "rerun"
 	EntryJobDeleted EntryKind = "job_deleted"
+	EntryCancelJob  EntryKind = "cancel_job" // of a deleted job, to every partition: cancel its executions there
 )
 
 // Known tells whether this engine takes entries of the kind; others stay in the inbox.
 func (k EntryKind) Known() bool {
 	switch k {
-	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun:
+	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob:
 		return true
 	}
 	return false
@@ -190,7 +192,14 @@ type Entry struct {
 	Definition *job.Definition // newest revision of Job, its last one when it was deleted; nil when that is not known
 	Before     *job.Definition // the revision that Cursors were computed from, when one of them is Held and it is another one
 	Cursors    []job.Cursor    // of Job
+	Planner    int             // partition that plans Job: that of its cursors, or, when it has none, the one it was created in
+	Place      int             // partition of the pool in the newest revision of Job
+
+	Queued []job.ExecutionID // cancel_job: the first QueuedMax of Job's executions that wait here, by id
 }
+
+// QueuedMax bounds Entry.Queued.
+const QueuedMax = 256
 
 // Request is a requested execution as it travels in the entry.
 type Request struct {

@@ -31,12 +31,24 @@ func (e *Engine) inboxPage(ev InboxPage) {
 func (e *Engine) takeEntry(entry Entry) {
 	switch entry.Kind {
 	case EntryJobChanged, EntryJobDeleted:
+		if to, elsewhere := e.plannedElsewhere(&entry); elsewhere {
+			e.forward(entry, to)
+			return
+		}
 		take := e.jobChanged
 		if entry.Kind == EntryJobDeleted {
 			take = e.jobDeleted
 		}
 		if !take(entry) {
 			e.step.inbox = true // more is left of it, for the next step
+			return
+		}
+		if e.step.handed[entry.Job] {
+			e.forward(entry, entry.Place)
+			return
+		}
+	case EntryCancelJob:
+		if !e.cancelJob(entry) {
 			return
 		}
 	case EntryTrigger:
@@ -153,6 +165,17 @@ func (e *Engine) hold(row Row) *execution {
 	return x
 }
 
+// holdQueued takes an execution that waited in the database into memory, in line.
+func (e *Engine) holdQueued(row Row) *execution {
+	x := e.hold(row)
+	for _, s := range x.shards {
+		if s.State == job.ShardQueued {
+			e.enqueue(s)
+		}
+	}
+	return x
+}
+
 // executionPage goes on with the entries that waited for rows.
 func (e *Engine) executionPage(ev ExecutionPage) {
 	p := &e.pages
@@ -165,8 +188,12 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 			p.asked.again(id) // it changed since the page was read
 			continue
 		}
-		for _, entry := range p.answeredEntries(id) {
-			e.entryWithRow(entry, found[id])
+		entries, row := p.answeredEntries(id), found[id]
+		for _, entry := range entries {
+			e.entryWithRow(entry, row)
+		}
+		if len(entries) == 0 {
+			e.cancelRow(row)
 		}
 	}
 	p.read(ev.Seq)
@@ -185,12 +212,7 @@ func (e *Engine) entryWithRow(entry Entry, row Row) {
 		e.rerun(row, entry)
 	case entry.Kind == EntryCancel:
 		if x == nil && !row.Execution.State.Ended() {
-			x = e.hold(row)
-			for _, s := range x.shards {
-				if s.State == job.ShardQueued {
-					e.enqueue(s)
-				}
-			}
+			x = e.holdQueued(row)
 		}
 		if x != nil {
 			e.cancel(x, entry)

@@ -103,6 +103,9 @@ func (p *pageBook) commit(b *Batch) {
 			p.cursors[dueKey{c.Job, c.Schedule}], p.jobs[c.Job] = b.Seq, b.Seq
 		}
 	}
+	for _, h := range b.Handovers {
+		p.jobs[h.Job] = b.Seq
+	}
 	for _, id := range p.pending {
 		p.eaten[id] = b.Seq
 	}

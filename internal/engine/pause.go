@@ -184,24 +184,9 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 	if !done {
 		return false
 	}
-	e.fact(Fact{Kind: FactJobDeleted, Job: def.Namespace + "/" + def.Name, Count: def.Revision, Note: def.Deleted.Reason})
-	if def.Deleted.Cancel {
-		var ids []job.ExecutionID
-		for id, x := range e.executions {
-			if x.row.JobUID == def.UID {
-				ids = append(ids, id)
-			}
-		}
-		sortIDs(ids)
-		for _, id := range ids {
-			e.cancel(e.executions[id], entry)
-		}
+	if !e.cancelJob(entry) {
+		return false
 	}
+	e.fact(Fact{Kind: FactJobDeleted, Job: def.Namespace + "/" + def.Name, Count: def.Revision, Note: def.Deleted.Reason})
 	return true
-}
-
-// goesWithJob tells that an execution that comes into memory belongs to a job that was deleted together
-// with its executions.
-func goesWithJob(def *job.Definition) bool {
-	return def != nil && def.Deleted != nil && def.Deleted.Cancel
 }

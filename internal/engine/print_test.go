@@ -107,6 +107,12 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 	for _, id := range batch.Consumed {
 		line("entry %d consumed", id)
 	}
+	for _, h := range batch.Handovers {
+		line("job %s handed over to partition %d", n.jobs[h.Job], h.Partition)
+	}
+	for _, f := range batch.Forwarded {
+		line("entry %d forwarded to partition %d", f.Entry, f.Partition)
+	}
 	for _, p := range batch.Poison {
 		line("poison entry=%d %s: %s", p.Entry, p.Kind, p.Error)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,7 @@ func (s *scenario) doJob(c *command) error {
 		def.UID, def.CreatedAt, def.Revision, def.Pause = old.UID, old.CreatedAt, old.Revision+1, old.Pause
 	} else {
 		def.UID = job.UID{15: byte(len(s.db.revisions) + 1)}
+		s.db.homes[def.UID] = place(c.str("pool", "files"))
 	}
 	p := &def.Spec
 	p.Pool, p.Handler, p.Shards = c.str("pool", "files"), c.str("handler", "index"), c.num("shards", 0)
@@ -58,6 +60,11 @@ func (s *scenario) doResume(c *command) error {
 // doDelete deletes a job; another one may have its name then.
 func (s *scenario) doDelete(c *command) error {
 	defer delete(s.jobs, c.arg(0))
+	if def := s.jobs[c.arg(0)]; def != nil && c.has("cancel") {
+		for _, p := range slices.Sorted(maps.Keys(s.db.mates)) {
+			s.db.mates[p].post(engine.Entry{Kind: engine.EntryCancelJob, Job: def.UID})
+		}
+	}
 	return s.amend(c, engine.EntryJobDeleted, func(d *job.Definition) {
 		d.Deleted = &job.Deletion{At: s.wall(), Cancel: c.has("cancel")}
 	})
@@ -81,8 +88,12 @@ func (s *scenario) amend(c *command, kind engine.EntryKind, change func(*job.Def
 
 // posted writes an entry; it is read at once unless the command says unread.
 func (s *scenario) posted(c *command, e engine.Entry) error {
-	s.db.post(e)
-	if c.has("unread") {
+	to := s.db
+	if !e.Job.IsZero() {
+		to = s.db.mate(s.db.planner(e.Job))
+	}
+	to.post(e)
+	if c.has("unread") || to != s.db {
 		return nil
 	}
 	return s.take(s.db.inboxPage(inboxLimit))
@@ -101,9 +112,9 @@ func (s *scenario) doTrigger(c *command) error {
 		}
 		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{8: byte(s.requests >> 8), 9: byte(s.requests)})}
 		s.names.exec(e.Execution)
-		s.db.post(e)
+		s.db.mate(place(def.Spec.Pool)).post(e)
 	}
-	if c.has("unread") {
+	if c.has("unread") || place(def.Spec.Pool) != s.db.partition {
 		return c.err
 	}
 	return cmpErr(c.err, s.take(s.db.inboxPage(inboxLimit)))
@@ -120,6 +131,23 @@ func (s *scenario) doEntry(c *command) error {
 
 func (s *scenario) doInbox(c *command) error {
 	return cmpErr(c.err, s.take(s.db.inboxPage(c.num("limit", inboxLimit))))
+}
+
+// doPartition goes over to the owner of another partition, which has nothing done since it was left.
+func (s *scenario) doPartition(c *command) error {
+	n, err := strconv.Atoi(c.arg(0))
+	s.worlds[s.db.partition] = s.world
+	from, to := s.world, s.worlds[n]
+	s.world = to
+	if to == nil {
+		s.world = newWorld(from.cfg)
+		s.world.cfg.Partition, s.world.db, s.show = n, from.db.mate(n), from.show
+	}
+	s.mono, s.skew = from.mono, from.skew
+	if to == nil {
+		return cmpErr(err, s.load(false))
+	}
+	return cmpErr(err, s.step())
 }
 
 func (s *scenario) doSetAside(c *command) error {

@@ -28,6 +28,7 @@ type scenario struct {
 	pending  []request               // what living workers do next
 	begun    bool
 	backup   *database
+	worlds   map[int]*world // of other partitions
 }
 
 // living is a worker that lives by itself: it beats, asks for work again after each answer, tells
@@ -42,7 +43,7 @@ type living struct {
 
 func newScenario() *scenario {
 	s := &scenario{workers: map[string]*worker{}, lives: map[string]*living{}, jobs: map[string]*job.Definition{},
-		pages: map[string]engine.Event{}}
+		pages: map[string]engine.Event{}, worlds: map[int]*world{}}
 	s.names = &names{execs: map[job.ExecutionID]string{}, sessions: map[job.SessionID]string{}, jobs: map[job.UID]string{}}
 	cfg := engine.Default()
 	cfg.LeaseTTL, cfg.Beat, cfg.Margin, cfg.OwnerTTL = 3*time.Second, time.Second, 600*time.Millisecond, 2*time.Second

@@ -47,7 +47,7 @@ func (s *seat) blame(t *tenure, end ending) {
 // guarded tells that a commit was refused because a row or an entry was not as its batch says.
 func guarded(err error) bool {
 	e, ok := errors.AsType[*job.Error](err)
-	return ok && e.Kind == job.KindFenced && slices.Contains([]string{"state_guard", "entry_guard"}, e.Code)
+	return ok && e.Kind == job.KindFenced && slices.Contains([]string{"state_guard", "entry_guard", "planner_guard"}, e.Code)
 }
 
 // refusedRow names the execution that a commit was refused for; zero when the refusal names none.

@@ -164,7 +164,7 @@ func (m *memory) InboxPage(_ context.Context, _, limit int) (engine.InboxPage, e
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
-	return engine.InboxPage{Seq: m.row.Seq, Entries: slices.Clone(m.inbox[:min(limit, len(m.inbox))])}, nil
+	return engine.InboxPage{Seq: m.row.Seq, Entries: slices.Clone(m.inbox[:min(limit, len(m.inbox))]), Partial: limit < len(m.inbox)}, nil
 }
 
 func (m *memory) DuePage(context.Context, int, engine.WantDue) (engine.DuePage, error) {

@@ -145,7 +145,7 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 		limit := t.cfg.InboxPage + r.stuck // what stays must not take the place of what is newer
 		get = func(ctx context.Context) (engine.Event, bool, error) {
 			pg, err := st.InboxPage(ctx, p, limit)
-			return pg, len(pg.Entries) >= limit, err
+			return pg, pg.Partial, err
 		}
 	case pageDue:
 		w := r.due

@@ -60,8 +60,11 @@ type DeleteJob struct {
 type DeletedJob struct {
 	Written
 	Definition job.Definition // the last revision, with Deleted set
-	Live       int            // executions that had begun to wait or run and had not ended
+	Live       int            // executions that had begun to wait or run and had not ended, as far as MaxLive
 }
+
+// MaxLive is how far the executions of a deleted job are counted.
+const MaxLive = 10_000
 
 // PauseJob pauses a job, or ends its pause. It makes no revision.
 type PauseJob struct {
@@ -74,10 +77,11 @@ type PauseJob struct {
 // Jobs is used by the use cases that change jobs and look at their past.
 type Jobs interface {
 	// ApplyJobs writes all of a set or nothing. A refused set is a *job.SetError with every item that is
-	// refused, each as PutJob would: KindConflict "revision_changed", "pool_move".
+	// refused, each as PutJob would: KindConflict "revision_changed".
 	ApplyJobs(ctx context.Context, a ApplyJobs) ([]AppliedJob, error)
-	// DeleteJob: KindNotFound; KindConflict "revision_changed". With Deletion.Cancel there is also a cancel
-	// for each queued execution in the inbox, for those may not be in the owner's memory.
+	// DeleteJob: KindNotFound; KindConflict "revision_changed". Behind the entry for the planner there is, with
+	// Deletion.Cancel, an entry cancel_job for each partition, the receipt's too: executions of a job that moved may be
+	// anywhere, and those that wait may be many; their owners cancel them in steps.
 	DeleteJob(ctx context.Context, d DeleteJob) (DeletedJob, error)
 	// PauseJob: KindNotFound. Resuming a job that is not paused writes nothing: then Entry is 0.
 	PauseJob(ctx context.Context, p PauseJob) (job.Definition, Written, error)

@@ -78,8 +78,10 @@ type Partitions interface {
 type Engine interface {
 	// Commit applies b if the partition row has f's owner, epoch and Seq == b.Seq-1, else KindFenced and
 	// nothing is written. Guards: see engine.ExecutionWrite; the refusal (code "state_guard") has the
-	// execution's id as its Field. Each Consumed entry must exist (KindFenced,
-	// code "entry_guard"). The journal row (partition, b.Seq, epoch, at, facts) is always written. A Poison row
+	// execution's id as its Field. Each Consumed and Forwarded entry must be in this partition's inbox (KindFenced,
+	// code "entry_guard"). Each cursor that is written, and each job that is handed over, must be of a job that this
+	// partition plans (KindFenced, code "planner_guard"): all cursors of a job name its planner; a job without any is
+	// planned by the partition that it was created in, whatever its pool is now. A handed over job has at least one. The journal row (partition, b.Seq, epoch, at, facts) is always written. A Poison row
 	// of a trigger that is there forgets its request key: asking again makes a new execution.
 	Commit(ctx context.Context, f Fence, b *engine.Batch) error
 
@@ -88,9 +90,10 @@ type Engine interface {
 	// large as what is under way.
 	LoadPartition(ctx context.Context, partition int) (engine.Loaded, error)
 
-	// InboxPage reads up to limit pending entries with the rows they refer to: cancels of what the
-	// owner has taken in first (a cancel of a trigger that still waits comes behind it), then the rest,
-	// each by id. Definition is the newest revision, but of a trigger the one that was triggered.
+	// InboxPage reads up to limit pending entries with the rows they refer to: first pauses, deletions, and cancels of
+	// what the owner has taken in (a cancel of a trigger that still waits comes behind it), then the rest,
+	// each by id. Definition is the newest revision, but of a trigger the one that was triggered. The page is bounded by
+	// PageBytes and then ends early with Partial.
 	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
 
 	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.
@@ -115,7 +118,7 @@ type Written struct {
 type PutJob struct {
 	Definition job.Definition // UID is used when the job is new; Revision is ignored
 	IfRevision int64          // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
-	Partition  int            // of the pool
+	Partition  int            // of the pool; another one than before moves the job
 	At         job.Instant
 	Change     job.Change // who makes the revision, and why
 }
@@ -164,8 +167,8 @@ type Ask struct {
 type Control interface {
 	Jobs
 	// PutJob writes a new revision, or none when the document (spec and labels) equals the newest one: then Entry is 0.
-	// KindConflict code "revision_changed" when IfRevision does not hold, code "pool_move" when the new pool lies in
-	// another partition (handing a job over to another owner is not built yet).
+	// KindConflict code "revision_changed" when IfRevision does not hold. The entry, and that of a pause or a deletion,
+	// goes to the partition that plans the job, which forwards it when it has handed the job over by then.
 	PutJob(ctx context.Context, p PutJob) (job.Definition, Written, error)
 	// Trigger asks for an execution of the revision that is the newest now: an edit that comes before the owner
 	// takes the entry changes neither its params nor anything else of it. KindNotFound when the job is not there; KindConflict code "idempotency_key_reused".

@@ -14,14 +14,21 @@ var (
 	qFence = statement(`UPDATE partitions SET seq = ?1, last_token = max(last_token, ?2)
 		WHERE id = ?3 AND owner = ?4 AND epoch = ?5 AND seq = ?1 - 1`)
 	qConsume = statement(`DELETE FROM inbox WHERE id = ? AND partition = ?`)
+	qForward = statement(`UPDATE inbox SET partition = ? WHERE id = ? AND partition = ?`)
 	qEntry   = statement(`SELECT 1 FROM inbox WHERE id = ? AND partition = ?`)
 	qTrigger = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE id = ? AND partition = ? AND kind = 'trigger'`)
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES (?, ?, ?, ?, ?)`)
 
+	// Only the planner of a job writes its cursors. A new one is let in by who has the others of its job, and when there
+	// are none by the job's home, which never changes: so no two partitions can pass at a time, and no lock is needed.
+	qCursorUpdate = statement(`UPDATE cursors SET revision = ?, next = ?, last = ?, held = ? WHERE job = ? AND schedule = ? AND partition = ?`)
+	qCursorInsert = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE ` + plannerOf1 + ` = ?3 ON CONFLICT DO NOTHING`)
 	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held) VALUES (?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
 		next = excluded.next, last = excluded.last, held = excluded.held`)
-	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ?`)
+	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ? AND partition = ?`)
+	qHandover       = statement(`UPDATE cursors SET partition = ? WHERE job = ? AND partition = ?`)
 	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 	qSessionPut = statement(`INSERT INTO sessions (` + sessionColumns + `) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -137,6 +144,15 @@ func (c *commit) consume() error {
 			return fenced("entry_guard", "inbox entry %d of partition %d is not there", id, c.fence.Partition)
 		}
 	}
+	for _, f := range c.batch.Forwarded {
+		n, err := c.exec(qForward, int64(f.Partition), f.Entry, int64(c.fence.Partition))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fenced("entry_guard", "inbox entry %d of partition %d is not there", f.Entry, c.fence.Partition)
+		}
+	}
 	return nil
 }
 
@@ -151,18 +167,46 @@ func (c *commit) takeEntry(id int64) (int64, error) {
 
 func (c *commit) cursors() error {
 	for i := range c.batch.Cursors {
-		k := &c.batch.Cursors[i]
-		if _, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held)); err != nil {
+		if err := c.cursor(&c.batch.Cursors[i]); err != nil {
 			return err
 		}
 	}
 	for i := range c.batch.DropCursors {
 		k := &c.batch.DropCursors[i]
-		if _, err := c.exec(qCursorDrop, k.Job[:], k.Schedule); err != nil {
+		if _, err := c.exec(qCursorDrop, k.Job[:], k.Schedule, int64(c.fence.Partition)); err != nil {
+			return err
+		}
+	}
+	for i := range c.batch.Handovers {
+		h := &c.batch.Handovers[i]
+		n, err := c.exec(qHandover, int64(h.Partition), h.Job[:], int64(c.fence.Partition))
+		if err == nil && n == 0 && !c.skip.planner {
+			err = c.notPlanned(h.Job)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (c *commit) cursor(k *job.Cursor) error {
+	if c.skip.planner {
+		_, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held))
+		return err
+	}
+	n, err := c.exec(qCursorUpdate, k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Job[:], k.Schedule, int64(c.fence.Partition))
+	if err == nil && n == 0 {
+		n, err = c.exec(qCursorInsert, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held))
+	}
+	if err == nil && n == 0 {
+		err = c.notPlanned(k.Job)
+	}
+	return err
+}
+
+func (c *commit) notPlanned(u job.UID) error {
+	return fenced("planner_guard", "job %s is not planned by partition %d", u, c.fence.Partition)
 }
 
 func (c *commit) sessions() error {

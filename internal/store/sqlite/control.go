@@ -11,17 +11,17 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// Ranks of inbox entries: cancels overtake.
+// Ranks of inbox entries: cancels, pauses and deletions overtake.
 const (
 	entryFirst int64 = 0
 	entryRest  int64 = 1
 )
 
 var (
-	qJob = statement(`SELECT ` + definitionColumns + `, j.partition
+	qJob = statement(`SELECT ` + definitionColumns + `, ` + plannerOf + `
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = ? AND j.name = ?`)
-	qJobInsert = statement(`INSERT INTO jobs (namespace, name, uid, revision, partition, disabled, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)`)
-	qJobUpdate = statement(`UPDATE jobs SET revision = ?, disabled = ? WHERE namespace = ? AND name = ?`)
+	qJobInsert = statement(`INSERT INTO jobs (namespace, name, uid, revision, partition, home, disabled, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
+	qJobUpdate = statement(`UPDATE jobs SET revision = ?, partition = ?, disabled = ? WHERE namespace = ? AND name = ?`)
 	qRevision  = statement(`INSERT INTO job_revisions (uid, revision, labels, spec, at, author, reason) VALUES (?, ?, ?, ?, ?, ?, ?)`)
 	qDocument  = statement(`SELECT labels, spec FROM job_revisions WHERE uid = ? AND revision = ?`)
 
@@ -91,13 +91,14 @@ func addEntry(w *link, partition int, namespace string, rank int64, e engine.Ent
 	return out, err
 }
 
-// findJob reads a job's newest revision and its partition; nil when it is not there.
-func findJob(l *link, namespace, name string) (d *job.Definition, partition int, err error) {
+// findJob reads a job's newest revision and the partition that plans it; nil when it is not there. What is written to
+// that one's inbox while it hands the job over is forwarded by it.
+func findJob(l *link, namespace, name string) (d *job.Definition, planner int, err error) {
 	err = l.each(qJob, []any{namespace, name}, func(rows *sql.Rows) (err error) {
-		d, err = scanDefinition(rows, &partition)
+		d, err = scanDefinition(rows, &planner)
 		return err
 	})
-	return d, partition, err
+	return d, planner, err
 }
 
 func noJob(namespace, name string) error {
@@ -124,18 +125,13 @@ func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, sto
 	return out.Definition, out.Written, nil
 }
 
-func mayPut(p store.PutJob, old *job.Definition, partition int) error {
+func mayPut(p store.PutJob, old *job.Definition) error {
 	have := int64(0)
 	if old != nil {
 		have = old.Revision
 	}
 	if p.IfRevision > 0 && have != p.IfRevision || p.IfRevision < 0 && have != 0 {
 		return revisionChanged(p.Definition.Name, have)
-	}
-	if old != nil && partition != p.Partition {
-		return job.Errorf(job.KindConflict, "pool_move", "the pool %q of the job %q belongs to another partition than its pool so far, %q",
-			p.Definition.Spec.Pool, p.Definition.Name, old.Spec.Pool).WithField("spec.pool").
-			WithHint("create the job under another name and disable this one")
 	}
 	return nil
 }
@@ -155,16 +151,18 @@ func sameDocument(w *link, old *job.Definition, labels any, spec string) (bool, 
 	return oldSpec == spec && oldLabels.String == text, nil
 }
 
-func putRevision(w *link, p store.PutJob, old *job.Definition, labels any, spec string) (store.Written, error) {
+// putRevision tells the planner of the job: that of a new one is the partition of its pool.
+func putRevision(w *link, p store.PutJob, old *job.Definition, planner int, labels any, spec string) (store.Written, error) {
 	d := p.Definition
 	d.Revision = 1
 	disabled := flag(d.Spec.Disabled)
 	var err error
 	if old == nil {
-		_, err = w.exec(qJobInsert, d.Namespace, d.Name, d.UID[:], d.Revision, int64(p.Partition), disabled, int64(p.At))
+		planner = p.Partition
+		_, err = w.exec(qJobInsert, d.Namespace, d.Name, d.UID[:], d.Revision, int64(p.Partition), int64(planner), disabled, int64(p.At))
 	} else {
 		d.UID, d.Revision = old.UID, old.Revision+1
-		_, err = w.exec(qJobUpdate, d.Revision, disabled, d.Namespace, d.Name)
+		_, err = w.exec(qJobUpdate, d.Revision, int64(p.Partition), disabled, d.Namespace, d.Name)
 	}
 	if err != nil {
 		return store.Written{}, err
@@ -172,7 +170,7 @@ func putRevision(w *link, p store.PutJob, old *job.Definition, labels any, spec 
 	if _, err := w.exec(qRevision, d.UID[:], d.Revision, labels, spec, int64(p.At), p.Change.By, p.Change.Reason); err != nil {
 		return store.Written{}, err
 	}
-	return addEntry(w, p.Partition, d.Namespace, entryRest, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})
+	return addEntry(w, planner, d.Namespace, entryRest, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})
 }
 
 // Trigger implements store.Control.

@@ -3,13 +3,19 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 )
 
-var qInbox = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
+var (
+	qInbox    = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
+	qPlaces   = statement(`SELECT ` + plannerOf + `, j.partition FROM all_jobs j WHERE j.uid = ?`)
+	qQueuedOf = statement(`SELECT id FROM executions INDEXED BY executions_job
+		WHERE namespace = ? AND job = ? AND job_uid = ? AND partition = ? AND state = 'queued' ORDER BY id LIMIT ?`)
+)
 
 // InboxPage implements store.Engine.
 func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
@@ -19,18 +25,31 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		var found []entry
+		found := pageful[entry]{limit: limit}
 		for _, rank := range []int64{entryFirst, entryRest} {
-			if err := r.each(qInbox, []any{int64(partition), rank, int64(limit - len(found))}, func(rows *sql.Rows) error {
+			left := limit + 1 - len(found.rows)
+			if err := r.each(qInbox, []any{int64(partition), rank, int64(left)}, func(rows *sql.Rows) error {
 				e, err := scanEntry(rows)
-				found = append(found, e)
-				return err
-			}); err != nil {
+				if err != nil {
+					return err
+				}
+				return found.add(e, sizeOfEntry(&e))
+			}); err != nil && !errors.Is(err, errEnough) {
 				return err
 			}
+			if found.more {
+				break
+			}
 		}
-		out.Entries, err = joined(r, found)
-		return err
+		out.Partial = found.more
+		j := joiner{link: r, partition: partition, known: definitions{}, of: map[job.UID]engine.Entry{}}
+		for i := range found.rows {
+			if err := j.join(&found.rows[i]); err != nil {
+				return err
+			}
+			out.Entries = append(out.Entries, found.rows[i].Entry)
+		}
+		return nil
 	})
 	if err != nil {
 		return engine.InboxPage{}, err
@@ -38,29 +57,50 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 	return out, nil
 }
 
-// joined adds the revision that it is about and the cursors of its job, deleted or not, to each entry.
-func joined(r *link, entries []entry) (all []engine.Entry, err error) {
-	known, cursors := definitions{}, map[job.UID][]job.Cursor{}
-	for _, e := range entries {
-		if !e.Job.IsZero() {
-			if e.Definition, err = known.get(r, version{e.Job, e.revision}); err != nil {
-				return nil, err
-			}
-			c, ok := cursors[e.Job]
-			if !ok {
-				if c, err = cursorsOf(r, e.Job); err != nil {
-					return nil, err
-				}
-				cursors[e.Job] = c
-			}
-			e.Cursors = slices.Clone(c)
-			if e.Before, err = before(r, known, e.Definition, c); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, e.Entry)
+// joiner adds to entries what they refer to.
+type joiner struct {
+	*link
+	partition int
+	known     definitions
+	of        map[job.UID]engine.Entry // cursors and places
+}
+
+// join adds to an entry the revision that it is about, and the cursors of its job, deleted or not.
+func (r *joiner) join(e *entry) (err error) {
+	if e.Job.IsZero() {
+		return nil
 	}
-	return all, nil
+	if e.Definition, err = r.known.get(r.link, version{e.Job, e.revision}); err != nil {
+		return err
+	}
+	of, ok := r.of[e.Job]
+	if !ok {
+		if of.Cursors, err = cursorsOf(r.link, e.Job); err != nil {
+			return err
+		}
+		if _, err = r.one(qPlaces, []any{e.Job[:]}, &of.Planner, &of.Place); err != nil {
+			return err
+		}
+		r.of[e.Job] = of
+	}
+	e.Cursors, e.Planner, e.Place = slices.Clone(of.Cursors), of.Planner, of.Place
+	if e.Before, err = before(r.link, r.known, e.Definition, of.Cursors); err != nil {
+		return err
+	}
+	if e.Kind == engine.EntryCancelJob && e.Definition != nil {
+		err = r.queued(e)
+	}
+	return err
+}
+
+func (r *joiner) queued(e *entry) error {
+	args := []any{e.Definition.Namespace, e.Definition.Name, e.Job[:], int64(r.partition), int64(engine.QueuedMax)}
+	return r.each(qQueuedOf, args, func(rows *sql.Rows) error {
+		var id sql.RawBytes
+		err := rows.Scan(&id)
+		e.Queued = append(e.Queued, job.ExecutionID(id))
+		return err
+	})
 }
 
 // before is the revision under which a pause held instants back, when d is a newer one.

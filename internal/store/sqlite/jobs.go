@@ -14,16 +14,13 @@ var (
 	qJobsOfNamespace = statement(`SELECT ` + definitionColumns + `, j.partition
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = ? ORDER BY j.name`)
 	qJobPause = statement(`UPDATE jobs SET pause = ? WHERE namespace = ? AND name = ?`)
-	qJobBury  = statement(`INSERT INTO deleted_jobs (uid, namespace, name, revision, partition, created_at, pause, deletion, deleted_at)
-		SELECT uid, namespace, name, revision, partition, created_at, pause, ?, ? FROM jobs WHERE namespace = ? AND name = ?`)
+	qJobBury  = statement(`INSERT INTO deleted_jobs (uid, namespace, name, revision, partition, home, created_at, pause, deletion, deleted_at)
+		SELECT uid, namespace, name, revision, partition, home, created_at, pause, ?, ? FROM jobs WHERE namespace = ? AND name = ?`)
 	qJobRemove = statement(`DELETE FROM jobs WHERE namespace = ? AND name = ?`)
 	qKeysOf    = statement(`DELETE FROM request_keys WHERE namespace = ? AND operation = ?`)
-	qActiveOf  = statement(`SELECT count(*) FROM executions e INDEXED BY executions_active
-		WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled') AND e.job_uid = ?`)
-	qQueuedOf  = statement(`SELECT count(*) FROM executions INDEXED BY executions_backlog WHERE partition = ? AND state = 'queued' AND job_uid = ?`)
-	qCancelAll = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
-		SELECT partition, ?, ?, namespace, job_uid, id, ? FROM executions INDEXED BY executions_backlog
-		WHERE partition = ? AND state = 'queued' AND job_uid = ? ORDER BY planned_at, id`)
+	qLiveOf    = statement(`SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY executions_job
+		WHERE namespace = ? AND job = ? AND job_uid = ? AND state <> 'scheduled' LIMIT ?)`)
+	qCancelJob = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT id, ?, ?, ?, ?, ? FROM partitions ORDER BY id`)
 
 	qUID        = statement(`SELECT uid FROM jobs WHERE namespace = ? AND name = ?`)
 	qUIDDeleted = statement(`SELECT uid FROM deleted_jobs WHERE namespace = ? AND name = ? ORDER BY deleted_at DESC, uid LIMIT 1`)
@@ -98,11 +95,11 @@ func putJob(w *link, p store.PutJob) (store.AppliedJob, error) {
 	if err != nil {
 		return store.AppliedJob{}, err
 	}
-	old, partition, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
+	old, planner, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
 	if err != nil {
 		return store.AppliedJob{}, err
 	}
-	if err := mayPut(p, old, partition); err != nil {
+	if err := mayPut(p, old); err != nil {
 		return store.AppliedJob{}, err
 	}
 	out := store.AppliedJob{Action: store.ActionCreated, Before: old}
@@ -113,11 +110,11 @@ func putJob(w *link, p store.PutJob) (store.AppliedJob, error) {
 			return out, err
 		}
 		if same {
-			out.Action, out.Definition, out.Written = store.ActionUnchanged, *old, store.Written{Partition: partition}
+			out.Action, out.Definition, out.Written = store.ActionUnchanged, *old, store.Written{Partition: planner}
 			return out, nil
 		}
 	}
-	if out.Written, err = putRevision(w, p, old, labels, spec); err != nil {
+	if out.Written, err = putRevision(w, p, old, planner, labels, spec); err != nil {
 		return out, err
 	}
 	now, _, err := findJob(w, p.Definition.Namespace, p.Definition.Name)
@@ -175,7 +172,7 @@ func (s *Store) DeleteJob(ctx context.Context, d store.DeleteJob) (store.Deleted
 
 func deleteJob(w *link, d store.DeleteJob) (store.DeletedJob, error) {
 	var out store.DeletedJob
-	old, partition, err := findJob(w, d.Namespace, d.Name)
+	old, planner, err := findJob(w, d.Namespace, d.Name)
 	if err != nil {
 		return out, err
 	}
@@ -204,24 +201,18 @@ func deleteJob(w *link, d store.DeleteJob) (store.DeletedJob, error) {
 			return out, err
 		}
 	}
-	for _, q := range []query{qActiveOf, qQueuedOf} {
-		n := 0
-		if _, err := w.one(q, []any{int64(partition), old.UID[:]}, &n); err != nil {
-			return out, err
-		}
-		out.Live += n
+	if _, err := w.one(qLiveOf, []any{d.Namespace, d.Name, old.UID[:], int64(store.MaxLive)}, &out.Live); err != nil {
+		return out, err
 	}
-	if deletion.Cancel {
-		note, err := encode(payload{At: deletion.At, Note: deletion.Reason})
-		if err != nil {
-			return out, err
-		}
-		if _, err := w.exec(qCancelAll, entryFirst, string(engine.EntryCancel), note, int64(partition), old.UID[:]); err != nil {
-			return out, err
-		}
-	}
+	said := payload{At: deletion.At, Note: deletion.Reason}
 	entry := engine.Entry{Kind: engine.EntryJobDeleted, Job: old.UID}
-	out.Written, err = addEntry(w, partition, d.Namespace, entryRest, entry, payload{At: deletion.At, Note: deletion.Reason})
+	if out.Written, err = addEntry(w, planner, d.Namespace, entryFirst, entry, said); err != nil || !deletion.Cancel {
+		return out, err
+	}
+	note, err := encode(said) // executions of a job that moved may be anywhere
+	if err == nil {
+		_, err = w.exec(qCancelJob, entryFirst, string(engine.EntryCancelJob), d.Namespace, old.UID[:], note)
+	}
 	return out, err
 }
 
@@ -237,20 +228,20 @@ func (s *Store) PauseJob(ctx context.Context, p store.PauseJob) (job.Definition,
 	var out job.Definition
 	var receipt store.Written
 	err = s.write(ctx, rankPeople, "pause job", func(w *link) error {
-		d, partition, err := findJob(w, p.Namespace, p.Name)
+		d, planner, err := findJob(w, p.Namespace, p.Name)
 		if err != nil {
 			return err
 		}
 		if d == nil {
 			return noJob(p.Namespace, p.Name)
 		}
-		receipt = store.Written{Partition: partition}
+		receipt = store.Written{Partition: planner}
 		if d.Pause != nil || p.Pause != nil {
 			if _, err := w.exec(qJobPause, text, p.Namespace, p.Name); err != nil {
 				return err
 			}
 			entry := engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}
-			if receipt, err = addEntry(w, partition, p.Namespace, entryRest, entry, payload{At: p.At}); err != nil {
+			if receipt, err = addEntry(w, planner, p.Namespace, entryFirst, entry, payload{At: p.At}); err != nil {
 				return err
 			}
 		}

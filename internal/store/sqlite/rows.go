@@ -24,7 +24,11 @@ const (
 
 	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
 
-	definitionColumns    = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, NULL`
+	definitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, NULL`
+	// The partition that plans a job: all its cursors name it; when there are none, the one that it was created in.
+	plannerOf  = `coalesce((SELECT c.partition FROM cursors c WHERE c.job = j.uid LIMIT 1), j.home)` // j: jobs or all_jobs
+	plannerOf1 = `coalesce((SELECT partition FROM cursors WHERE job = ?1 LIMIT 1), (SELECT home FROM all_jobs WHERE uid = ?1))`
+
 	anyDefinitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, j.deletion` // j: all_jobs
 )
 

@@ -45,14 +45,11 @@ func (h *history) putJob() {
 	}
 	switch h.rng.IntN(8) {
 	case 0:
-		p.Partition = 1 - partition // a pool of another partition: refused, unless the job is new
+		p.Partition = 1 - partition // a pool of another partition: it moves
 	case 1, 2, 3: // the same document again
 		if row, err := h.twin.Job(ctx, namespace, name); err == nil {
 			p.Definition = row.Definition
 		}
-	}
-	if _, err := h.twin.Job(ctx, namespace, name); err != nil {
-		p.Partition = partition
 	}
 	_, _ = both(h, "PutJob", func(s store.Store) (putAnswer, error) {
 		d, w, err := s.PutJob(ctx, p)

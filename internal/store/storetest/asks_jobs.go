@@ -14,27 +14,12 @@ func (h *history) uid() job.UID {
 	return job.UID(bytes.Repeat([]byte{byte(h.number), byte(h.number >> 8)}, 8))
 }
 
-// queuedOf counts what a deletion with cancel tells the owners about, each by an entry.
-func (h *history) queuedOf(namespace, name string) (n int64) {
-	j, ok := h.twin.jobs[jobName{namespace, name}]
-	for _, e := range h.twin.live {
-		if ok && e.JobUID == j.revisions[0].UID && e.State == job.ExecutionQueued {
-			n++
-		}
-	}
-	return n
-}
-
 func (h *history) deleteJob() {
 	namespace, name, _ := h.someJob()
 	h.clock++ // lives of one name end at different instants
 	d := store.DeleteJob{Namespace: namespace, Name: name, IfRevision: pick(h, []int64{0, 0, 1}), Forget: "trigger/" + name,
 		Deletion: job.Deletion{At: h.clock, Cancel: h.rng.IntN(2) == 0, By: "me", Reason: h.text()}}
-	if d.Deletion.Cancel {
-		h.before = h.queuedOf(namespace, name)
-	}
 	_, _ = both(h, "DeleteJob", func(s store.Store) (store.DeletedJob, error) { return s.DeleteJob(ctx, d) })
-	h.before = 0
 }
 
 // pauseAnswer is what PauseJob returns.

@@ -53,6 +53,10 @@ func (h *history) takeEntries(b *engine.Batch, p int) {
 		if e.partition != p || h.rng.IntN(3) == 0 || len(b.Consumed) > 2 {
 			continue
 		}
+		if h.rng.IntN(6) == 0 {
+			b.Forwarded = append(b.Forwarded, engine.Forward{Entry: e.ID, Partition: h.rng.IntN(partitions)})
+			continue
+		}
 		b.Consumed = append(b.Consumed, e.ID)
 		if h.rng.IntN(8) == 0 {
 			b.Poison = append(b.Poison, engine.Poison{Entry: e.ID, Kind: "InboxPage"})
@@ -177,9 +181,14 @@ func (h *history) rerun(b *engine.Batch, p int) {
 	}
 }
 
+// plannedBy lists the jobs that a partition plans, deleted ones left out, newest revision.
+func (h *history) plannedBy(p int) []job.Definition {
+	return slices.DeleteFunc(slices.Concat(h.jobsOf(0), h.jobsOf(1)), func(d job.Definition) bool { return h.twin.planner(d.UID) != p })
+}
+
 // bookkeeping adds cursors, decisions, sessions, poison and facts.
 func (h *history) bookkeeping(b *engine.Batch, p int) {
-	if jobs := h.jobsOf(p); len(jobs) > 0 {
+	if jobs := h.plannedBy(p); len(jobs) > 0 {
 		d := pick(h, jobs)
 		c := job.Cursor{Job: d.UID, Schedule: pick(h, []string{"main", "night", ""}), Revision: d.Revision, Last: h.instant()}
 		switch h.rng.IntN(5) {
@@ -191,6 +200,10 @@ func (h *history) bookkeeping(b *engine.Batch, p int) {
 			c.Next = h.instant() / 100 * 100 // so that many are due together
 			c.Held = h.instant() * job.Instant(h.rng.IntN(2))
 			b.Cursors = append(b.Cursors, c)
+		case 4:
+			if b.Handovers = []engine.Handover{{Job: d.UID, Partition: h.rng.IntN(partitions)}}; len(h.twin.cursorsOf(d.UID)) == 0 {
+				b.Cursors = append(b.Cursors, c)
+			}
 		}
 		if h.rng.IntN(3) == 0 {
 			b.Decisions = append(b.Decisions, job.Decision{Job: d.UID, Namespace: d.Namespace, Name: d.Name, Schedule: c.Schedule,

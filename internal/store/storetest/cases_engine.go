@@ -56,10 +56,10 @@ var engineCases = []examCase{
 			{ID: changedAgain.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
 			{ID: cancel.Entry, Kind: engine.EntryCancel, Execution: asked.Execution, Note: "why"},
 		}
-		for limit := range 7 {
+		for limit := 1; limit < 7; limit++ {
 			page, err := s.InboxPage(ctx, 0, limit)
 			wantVerdict(tb, "InboxPage", err, "ok")
-			equal(tb, fmt.Sprintf("page of %d", limit), page, engine.InboxPage{Seq: d.f.Seq, Entries: append([]engine.Entry(nil), want[:min(limit, 5)]...)})
+			equal(tb, fmt.Sprintf("page of %d", limit), page, engine.InboxPage{Seq: d.f.Seq, Entries: append([]engine.Entry(nil), want[:min(limit, 5)]...), Partial: limit < 5})
 		}
 	}},
 	{"Engine/due", func(tb TB, s store.Store) {
@@ -67,12 +67,15 @@ var engineCases = []examCase{
 		a, _ := d.putJob("a", 1, job.Spec{Pool: "p", Handler: "h"})
 		b, _ := d.putJob("b", 2, job.Spec{Pool: "p", Handler: "h"})
 		off, _ := d.putJob("off", 3, job.Spec{Pool: "p", Handler: "h", Disabled: true})
+		gone, _ := d.putJob("gone", 9, job.Spec{Pool: "p", Handler: "h"})
+		_, err := s.DeleteJob(ctx, store.DeleteJob{Namespace: "ns", Name: "gone", Deletion: job.Deletion{At: noon}})
+		wantVerdict(tb, "DeleteJob", err, "ok")
 		cursor := func(d job.Definition, schedule string, next job.Instant) job.Cursor {
 			return job.Cursor{Job: d.UID, Schedule: schedule, Revision: 1, Next: next, Last: 1}
 		}
 		want := []job.Cursor{cursor(b, "x", noon-5), cursor(a, "x", noon), cursor(a, "y", noon), cursor(b, "w", noon)}
 		d.commit(engine.Batch{Cursors: append([]job.Cursor{cursor(off, "x", noon), cursor(a, "never", 0), cursor(b, "late", noon+1),
-			cursor(job.Definition{UID: job.UID{9}}, "gone", noon)}, want...)})
+			cursor(gone, "gone", noon)}, want...)})
 		var got []job.Cursor
 		ask := engine.WantDue{Until: noon, Limit: 3}
 		page, err := s.DuePage(ctx, 0, ask)

@@ -117,9 +117,9 @@ var jobCases = []examCase{
 				tb.Errorf("%s comes without the deleted definition: %+v", e.Kind, e.Definition)
 			}
 		}
-		equal(tb, "inbox", kinds, []string{"cancel", "job_changed", "trigger", "job_deleted"})
-		equal(tb, "the cancel is of the queued one", page.Entries[0].Execution, queued.ID)
-		equal(tb, "cursors come with the deletion", page.Entries[3].Cursors, []job.Cursor{cursor})
+		equal(tb, "inbox", kinds, []string{"job_deleted", "cancel_job", "job_changed", "trigger"})
+		equal(tb, "the queued one comes with it", page.Entries[1].Queued, []job.ExecutionID{queued.ID})
+		equal(tb, "cursors come with the deletion", page.Entries[0].Cursors, []job.Cursor{cursor})
 		due, err := s.DuePage(ctx, 0, engine.WantDue{Until: endOfTime, Limit: 10})
 		wantVerdict(tb, "DuePage", err, "ok")
 		equal(tb, "nothing is due", len(due.Items), 0)
@@ -164,10 +164,11 @@ var jobCases = []examCase{
 		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
 		page, err := s.InboxPage(ctx, 0, 10)
 		wantVerdict(tb, "InboxPage", err, "ok")
-		last := page.Entries[len(page.Entries)-1]
-		equal(tb, "cursor", last.Cursors, []job.Cursor{c})
-		if last.Before == nil || last.Before.Revision != 1 || last.Before.Spec.Handler != "h" {
-			tb.Errorf("the revision that the cursor is of: %+v", last.Before)
+		first := page.Entries[0]
+		equal(tb, "the pause overtakes", first.ID, w.Entry)
+		equal(tb, "cursor", first.Cursors, []job.Cursor{c})
+		if first.Before == nil || first.Before.Revision != 1 || first.Before.Spec.Handler != "h" {
+			tb.Errorf("the revision that the cursor is of: %+v", first.Before)
 		}
 		got, _, err = s.PauseJob(ctx, resume)
 		wantVerdict(tb, "resume", err, "ok")

@@ -60,7 +60,7 @@ var controlCases = []examCase{
 		d.unchanged("only if new, and it is not", "conflict/revision_changed", func() error { return put(-1, 0, "a") })
 		wantVerdict(tb, "from revision 1", put(1, 0, "b"), "ok")
 		d.unchanged("from revision 1 again", "conflict/revision_changed", func() error { return put(1, 0, "c") })
-		d.unchanged("to another partition", "conflict/pool_move", func() error { return put(0, 1, "c") })
+		wantVerdict(tb, "to another partition", put(2, 1, "c"), "ok")
 		d.unchanged("bad text", "rejected/bad_text", func() error { return put(0, 0, "c\x00") })
 	}},
 	{"Control/put job keeps cursors", func(tb TB, s store.Store) {

@@ -108,7 +108,7 @@ func (d *desk) everything() string {
 func (d *desk) execution(state job.ExecutionState, shards ...job.ShardState) (job.Execution, engine.Batch) {
 	d.n++
 	at := noon + job.Instant(d.n)
-	e := job.Execution{ID: job.PlannedID(job.UID{1}, at), Namespace: "ns", Job: "j", JobUID: job.UID{1}, Revision: 1, Pool: "p", Handler: "h",
+	e := job.Execution{ID: job.PlannedID(job.UID{1}, at), Partition: d.f.Partition, Namespace: "ns", Job: "j", JobUID: job.UID{1}, Revision: 1, Pool: "p", Handler: "h",
 		Trigger: job.TriggerSchedule, PlannedAt: at, ShardTotal: len(shards), State: state, CreatedAt: noon}
 	b := engine.Batch{At: noon, Executions: []engine.ExecutionWrite{{Row: e}}}
 	for i, st := range shards {

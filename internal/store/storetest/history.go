@@ -30,7 +30,6 @@ type history struct {
 	seen   []store.PartitionRow // rows as they were once
 	sent   []sentBatch          // commits that went through
 	known  []job.ExecutionID    // all that were ever named
-	before int64                // inbox entries that an operation makes before the one it answers with
 }
 
 type sentBatch struct {
@@ -158,10 +157,10 @@ func (h *history) learnEntry(op string, answer any) {
 	if w.Entry == 0 {
 		return
 	}
-	if w.Entry-h.before <= h.twin.lastEntry {
+	if w.Entry <= h.twin.lastEntry {
 		h.failf(op, "entry %d is not above %d", w.Entry, h.twin.lastEntry)
 	}
-	h.twin.lastEntry = w.Entry - 1 - h.before
+	h.twin.lastEntry = w.Entry - 1
 }
 
 // none is the answer of operations that only succeed or fail.
@@ -237,7 +236,7 @@ func (h *history) commit() {
 func (h *history) badCommit() {
 	p := h.ownedPartition()
 	f, b := h.twin.parts[p].Fence, h.batch(p)
-	op := pick(h, []string{"old epoch", "next epoch", "other owner", "seq behind", "seq ahead", "missing entry", "execution guard", "shard guard", "bad text"})
+	op := pick(h, []string{"old epoch", "next epoch", "other owner", "seq behind", "seq ahead", "missing entry", "missing forward", "cursor of another", "hand-over of another", "execution guard", "shard guard", "bad text"})
 	switch op {
 	case "old epoch":
 		f.Epoch--
@@ -251,6 +250,18 @@ func (h *history) badCommit() {
 		b.Seq++
 	case "missing entry":
 		b.Consumed = append(b.Consumed, h.twin.lastEntry+7)
+	case "missing forward":
+		b.Forwarded = append(b.Forwarded, engine.Forward{Entry: h.twin.lastEntry + 7, Partition: p})
+	case "cursor of another", "hand-over of another":
+		jobs := h.plannedBy(1 - p)
+		if len(jobs) == 0 {
+			return
+		}
+		if op == "hand-over of another" {
+			b.Handovers = append(b.Handovers, engine.Handover{Job: pick(h, jobs).UID, Partition: p})
+		} else {
+			b.Cursors = append(b.Cursors, job.Cursor{Job: pick(h, jobs).UID, Schedule: pick(h, []string{"main", "fresh"}), Next: h.instant()})
+		}
 	case "bad text":
 		b.Sessions = append(b.Sessions, job.Session{ID: "0.bad", Worker: pick(h, []string{"nul\x00", "no utf-8 \xff"})})
 	case "execution guard":

@@ -40,7 +40,8 @@ type (
 
 	jobName struct{ namespace, name string }
 	twinJob struct {
-		partition int
+		partition int // of the newest revision's pool
+		home      int // that it was created in
 		revisions []job.Definition
 		changes   []job.Change // of the revisions
 	}
@@ -52,7 +53,7 @@ type (
 	twinEntry struct {
 		partition int
 		namespace string
-		overtakes bool // a cancel of something that the owner has taken in
+		overtakes bool // a pause, a deletion, a cancel of something that the owner has taken in
 		engine.Entry
 		revision int64 // of a trigger
 	}
@@ -157,6 +158,13 @@ func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 			return refuse(job.KindFenced, "entry_guard")
 		}
 	}
+	for _, x := range b.Forwarded {
+		if !slices.ContainsFunc(w.inbox, func(e twinEntry) bool {
+			return e.ID == x.Entry && e.partition == f.Partition && !slices.Contains(b.Consumed, e.ID)
+		}) {
+			return refuse(job.KindFenced, "entry_guard")
+		}
+	}
 	alive := map[job.ExecutionID]bool{} // by this batch
 	for _, x := range b.Executions {
 		if stored, _ := w.find(x.Row.ID); stored.State != x.From {
@@ -169,6 +177,9 @@ func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 		if !live && !alive[x.Row.Execution] || w.shards[shardKey{x.Row.Execution, x.Row.Index}].State != x.From {
 			return refuse(job.KindFenced, "state_guard").WithField(x.Row.Execution.String())
 		}
+	}
+	if !w.mayPlan(f.Partition, b) {
+		return refuse(job.KindFenced, "planner_guard")
 	}
 	for _, x := range b.Poison {
 		for _, e := range w.inbox {
@@ -199,7 +210,23 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 		w.cursors[cursorKey{c.Job, c.Schedule}] = twinCursor{f.Partition, c}
 	}
 	for _, c := range b.DropCursors {
-		delete(w.cursors, cursorKey{c.Job, c.Schedule})
+		if k := (cursorKey{c.Job, c.Schedule}); w.cursors[k].partition == f.Partition {
+			delete(w.cursors, k)
+		}
+	}
+	for _, x := range b.Handovers {
+		for k, c := range w.cursors {
+			if k.job == x.Job {
+				w.cursors[k] = twinCursor{x.Partition, c.Cursor}
+			}
+		}
+	}
+	for _, x := range b.Forwarded {
+		for i := range w.inbox {
+			if w.inbox[i].ID == x.Entry {
+				w.inbox[i].partition = x.Partition
+			}
+		}
 	}
 	w.decisions = append(w.decisions, b.Decisions...)
 	for _, s := range b.Sessions {

@@ -25,23 +25,22 @@ func (w *twin) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.
 	d := p.Definition
 	at := jobName{d.Namespace, d.Name}
 	j, known := w.jobs[at]
+	home, planner := p.Partition, p.Partition
 	have := int64(len(j.revisions))
 	if p.IfRevision > 0 && p.IfRevision != have || p.IfRevision == -1 && known {
 		return job.Definition{}, store.Written{}, refuse(job.KindConflict, "revision_changed")
 	}
 	d.Revision, d.CreatedAt, d.UpdatedAt = have+1, p.At, p.At
 	if known {
-		if j.partition != p.Partition {
-			return job.Definition{}, store.Written{}, refuse(job.KindConflict, "pool_move")
-		}
 		newest := j.revisions[have-1]
 		d.UID, d.CreatedAt, d.Pause = newest.UID, newest.CreatedAt, newest.Pause
+		home, planner = j.home, w.planner(d.UID)
 		if sameJob(newest, d) {
-			return newest, store.Written{Partition: p.Partition}, nil
+			return newest, store.Written{Partition: planner}, nil
 		}
 	}
-	w.jobs[at] = twinJob{p.Partition, append(slices.Clone(j.revisions), d), append(slices.Clone(j.changes), p.Change)}
-	return d, w.addEntry(p.Partition, d.Namespace, false, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
+	w.jobs[at] = twinJob{p.Partition, home, append(slices.Clone(j.revisions), d), append(slices.Clone(j.changes), p.Change)}
+	return d, w.addEntry(planner, d.Namespace, false, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
 }
 
 func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {

@@ -110,17 +110,16 @@ func (w *twin) DeleteJob(_ context.Context, d store.DeleteJob) (store.DeletedJob
 	})
 	out := store.DeletedJob{Definition: j.revisions[len(j.revisions)-1]}
 	for _, e := range ordered(w.live, byPlanned) {
-		if e.JobUID != last.UID {
-			continue
-		}
-		if e.State != job.ExecutionScheduled {
+		if e.JobUID == last.UID && e.State != job.ExecutionScheduled {
 			out.Live++
 		}
-		if d.Deletion.Cancel && e.State == job.ExecutionQueued {
-			w.addEntry(e.Partition, e.Namespace, true, engine.Entry{Kind: engine.EntryCancel, Job: last.UID, Execution: e.ID, Note: d.Deletion.Reason})
+	}
+	out.Written = w.addEntry(w.planner(last.UID), d.Namespace, true, engine.Entry{Kind: engine.EntryJobDeleted, Job: last.UID, Note: d.Deletion.Reason})
+	if d.Deletion.Cancel {
+		for p := range w.parts {
+			w.addEntry(p, d.Namespace, true, engine.Entry{Kind: engine.EntryCancelJob, Job: last.UID, Note: d.Deletion.Reason})
 		}
 	}
-	out.Written = w.addEntry(j.partition, d.Namespace, false, engine.Entry{Kind: engine.EntryJobDeleted, Job: last.UID, Note: d.Deletion.Reason})
 	return out, nil
 }
 
@@ -141,9 +140,9 @@ func (w *twin) PauseJob(_ context.Context, p store.PauseJob) (job.Definition, st
 	w.jobs[at] = j
 	d := j.revisions[len(j.revisions)-1]
 	if was == nil && p.Pause == nil {
-		return d, store.Written{Partition: j.partition}, nil
+		return d, store.Written{Partition: w.planner(d.UID)}, nil
 	}
-	return d, w.addEntry(j.partition, p.Namespace, false, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
+	return d, w.addEntry(w.planner(d.UID), p.Namespace, true, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
 }
 
 // lifeOf is the job of a name, or the last one of it that was deleted.

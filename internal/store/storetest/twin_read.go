@@ -30,15 +30,25 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 	out := engine.InboxPage{Seq: w.parts[partition].Seq}
 	for _, first := range []bool{true, false} {
 		for _, e := range w.inbox {
-			if e.partition != partition || e.overtakes != first || len(out.Entries) == limit {
+			if e.partition != partition || e.overtakes != first {
+				continue
+			}
+			if len(out.Entries) == limit {
+				out.Partial = true
 				continue
 			}
 			if !e.Job.IsZero() {
 				e.Definition, e.Cursors = w.definition(e.Job, e.revision), w.cursorsOf(e.Job)
+				e.Planner, e.Place = max(w.planner(e.Job), 0), w.place(e.Job)
 				for _, c := range e.Cursors {
 					if e.Definition != nil && c.Held != 0 && c.Revision != e.Definition.Revision {
 						e.Before = w.definition(e.Job, c.Revision)
 					}
+				}
+			}
+			for _, x := range ordered(w.live, byID) {
+				if e.Kind == engine.EntryCancelJob && x.JobUID == e.Job && x.Partition == partition && x.State == job.ExecutionQueued && len(e.Queued) < engine.QueuedMax {
+					e.Queued = append(e.Queued, x.ID)
 				}
 			}
 			out.Entries = append(out.Entries, e.Entry)

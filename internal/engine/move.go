@@ -1,0 +1,46 @@
+package engine
+
+import "github.com/taktsched/takt/internal/job"
+
+// A job is planned by one partition: the one that its cursors name. Only that one writes them; while a job has none,
+// only the partition that the job was created in may make them. So there is always exactly one writer, also while
+// revisions are written faster than entries about them are consumed, and nobody has to look twice.
+//
+// When the newest revision has a pool of another partition, the planner computes the next instants under that
+// revision, gives all cursors away and forwards the entry to the new planner, in one commit: the instants travel
+// unchanged, and whoever crashes in between changes nothing. What came due and was not planned under the old revision
+// goes along too (edit.go: owes); the new planner catches it up by the misfire rule. Executions stay where they are:
+// their workers know the old pool. Overlap is always allowed today, so nothing waits for them.
+//
+// DESIGN R10 says that the entry is made anew at the new owner; it is forwarded instead, for its id is what the
+// caller waits for: the change is in force when the new planner has taken it in, not before.
+
+// plannedElsewhere tells which partition an entry about a job belongs to, when that is not this one: the job moved
+// since the entry was written, or since it was read, earlier in this step.
+func (e *Engine) plannedElsewhere(entry *Entry) (partition int, elsewhere bool) {
+	switch {
+	case e.cfg.Switches.PlannerIgnored || entry.Definition == nil:
+		return 0, false
+	case e.step.handed[entry.Job]:
+		return entry.Place, true
+	default:
+		return entry.Planner, entry.Planner != e.cfg.Partition
+	}
+}
+
+// handOver gives the job away. Its cursors have been written for its newest revision.
+func (e *Engine) handOver(def *job.Definition, to int) {
+	e.unfollowJob(def.UID)
+	if e.step.handed == nil {
+		e.step.handed = map[job.UID]bool{}
+	}
+	e.step.handed[def.UID] = true
+	e.step.batch.Handovers = append(e.step.batch.Handovers, Handover{Job: def.UID, Partition: to})
+	e.fact(Fact{Kind: FactJobHandedOver, Job: def.Namespace + "/" + def.Name, Count: int64(to)})
+}
+
+// forward gives an entry to the inbox of another partition.
+func (e *Engine) forward(entry Entry, to int) {
+	e.step.batch.Forwarded = append(e.step.batch.Forwarded, Forward{Entry: entry.ID, Partition: to})
+	e.pages.consumed(entry.ID)
+}
