@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/peer"
 )
@@ -175,12 +177,33 @@ func register[I, O any](s *server, op huma.Operation, in intake, use func(contex
 	op.MaxBodyBytes, op.BodyReadTimeout = -1, -1 // both are intake's business
 	op.Middlewares = huma.Middlewares{s.middleware(in)}
 	huma.Register(s.api, op, func(ctx context.Context, i *I) (*O, error) {
-		out, err := use(ctx, i)
+		out, err := guarded(ctx, s, in, i, use)
 		if err != nil {
 			return nil, s.fail(ctx, err)
 		}
 		return out, nil
 	})
+}
+
+// guarded bounds a call of people's, and asks for the database first when that has let somebody down.
+func guarded[I, O any](ctx context.Context, s *server, in intake, i *I, use func(context.Context, *I) (*O, error)) (*O, error) {
+	if in.alone || in.lenient {
+		return use(ctx, i)
+	}
+	if err := s.pulse.usable(ctx); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, cmp.Or(in.patience, peopleTimeout))
+	defer cancel()
+	out, err := use(bounded, i)
+	if err == nil || ctx.Err() != nil {
+		return out, err
+	}
+	s.pulse.doubted(err)
+	if bounded.Err() != nil && job.KindOf(err) != job.KindUnknown { // it may have happened: that is another answer
+		err = storeAway(err)
+	}
+	return nil, err
 }
 
 type requestKey struct{}

@@ -13,7 +13,10 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-const pathBackup = "/api/v1/backup"
+const (
+	pathBackup    = "/api/v1/backup"
+	backupTimeout = time.Hour // for the copy of a large database
+)
 
 func (s *server) backups() {
 	register(s, huma.Operation{OperationID: "getBackup", Method: http.MethodGet, Path: pathBackup, Tags: []string{"server"},
@@ -21,12 +24,13 @@ func (s *server) backups() {
 		Description: "The content is a SQLite file with everything that the server knows, of all namespaces. `takt restore` makes a data directory of it.",
 		Responses: map[string]*huma.Response{"200": {Description: "The file.",
 			Content: map[string]*huma.MediaType{"application/vnd.sqlite3": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}}},
-	}, intake{}, s.getBackup)
+	}, intake{patience: backupTimeout}, s.getBackup)
 }
 
 func (s *server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	if s.backup == nil {
-		return nil, job.Errorf(job.KindUnavailable, "no_backup", "this server has no database file of its own")
+		return nil, job.Errorf(job.KindConflict, "no_backup", "this server has no database file of its own").
+			WithHint("back up PostgreSQL with its own tools, pg_dump or continuous archiving; docs/OPERATIONS.md says how")
 	}
 	file, size, err := s.backup(ctx)
 	if err != nil {

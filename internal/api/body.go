@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -23,6 +24,9 @@ type intake struct {
 	limit    int64 // bytes
 	passes   bool  // a worker's call: it goes on to the owner of its partition
 	hangs    bool  // it is answered when there is something to say
+
+	alone    bool          // a call of people's that needs no database
+	patience time.Duration // of one that does; 0: peopleTimeout
 }
 
 // middleware reads and checks the body, then hands it to huma.

@@ -11,6 +11,9 @@ const (
 	bodyTimeout = 10 * time.Second
 	// writeTimeout bounds the writing of an answer, from its first byte: a poll may hang before.
 	writeTimeout = 30 * time.Second
+	// peopleTimeout bounds what a call of people's waits for the database; setTimeout that of many objects at once.
+	peopleTimeout = 10 * time.Second
+	setTimeout    = time.Minute
 )
 
 // bound sets the deadlines of a request that begins. A connection without deadlines (an in-memory

@@ -38,7 +38,7 @@ func (s *server) describe() {
 	register(s, huma.Operation{OperationID: "getOpenAPI", Method: http.MethodGet, Path: pathOpenAPI, Tags: []string{"operation"},
 		Summary: "This document", Responses: map[string]*huma.Response{"200": {Description: "The document.",
 			Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}}},
-			"default": problemResponse()}}, intake{}, s.getDocument)
+			"default": problemResponse()}}, intake{alone: true}, s.getDocument)
 	b, err := json.MarshalIndent(doc, "", "  ")
 	if err != nil {
 		panic("api: the OpenAPI document can not be written: " + err.Error())

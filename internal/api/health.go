@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,6 +25,7 @@ type pulse struct {
 	begun bool
 	at    time.Time // of the newest result
 	err   error
+	doubt atomic.Bool // a call met a store that did not answer, and no ping has since succeeded
 }
 
 func newPulse(s Pinger) *pulse { return &pulse{store: s, turn: make(chan struct{}, 1)} }
@@ -43,7 +46,41 @@ func (p *pulse) ping(ctx context.Context) error {
 	defer cancel()
 	p.err = p.store.Ping(ctx)
 	p.begun, p.at = true, time.Now()
+	if p.err == nil {
+		p.doubt.Store(false)
+	}
 	return p.err
+}
+
+// doubted takes note of how a call of people's ended: one that the store let down makes the next ones ask first.
+func (p *pulse) doubted(err error) {
+	switch job.KindOf(err) {
+	case job.KindUnavailable, job.KindUnknown:
+		p.doubt.Store(true)
+	default:
+		if errors.Is(err, context.DeadlineExceeded) {
+			p.doubt.Store(true)
+		}
+	}
+}
+
+// usable refuses a call of people's at once while the store is known not to answer, so that callers and connections do
+// not pile up behind its time-outs.
+func (p *pulse) usable(ctx context.Context) error {
+	if !p.doubt.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	if err := p.ping(ctx); err != nil {
+		return storeAway(err)
+	}
+	return nil
+}
+
+func storeAway(cause error) *job.Error {
+	return job.Errorf(job.KindUnavailable, "store_unavailable", "the database does not answer").
+		WithHint("ask again in a moment; it goes on by itself when the database is back, and the server's log says what is wrong").WithCause(cause)
 }
 
 // text is a plain answer.
@@ -64,11 +101,11 @@ func plainResponse() map[string]*huma.Response {
 func (s *server) health() {
 	tags := []string{"health"}
 	register(s, huma.Operation{OperationID: "healthz", Method: http.MethodGet, Path: pathHealth, Tags: tags, Summary: "Whether the process lives",
-		Responses: plainResponse()}, intake{}, func(context.Context, *struct{}) (*text, error) { return plain("ok"), nil })
+		Responses: plainResponse()}, intake{alone: true}, func(context.Context, *struct{}) (*text, error) { return plain("ok"), nil })
 	register(s, huma.Operation{OperationID: "readyz", Method: http.MethodGet, Path: pathReady, Tags: tags,
 		Summary:     "Whether calls can be served",
 		Description: "The store answers (asked at most once a second), every partition is answered for, and the server is not stopping.",
-		Responses:   plainResponse()}, intake{}, s.ready)
+		Responses:   plainResponse()}, intake{alone: true}, s.ready)
 }
 
 func (s *server) ready(ctx context.Context, _ *struct{}) (*text, error) {
@@ -78,8 +115,7 @@ func (s *server) ready(ctx context.Context, _ *struct{}) (*text, error) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	if err := s.pulse.ping(ctx); err != nil {
-		return nil, job.Errorf(job.KindUnavailable, "store_unavailable", "the store does not answer").
-			WithHint("look into the server's log; it goes on by itself when the store is back").WithCause(err)
+		return nil, storeAway(err)
 	}
 	if err := s.node.Ready(); err != nil {
 		return nil, job.Errorf(job.KindNoOwner, "partitions_not_owned", "not every partition has an owner that is ready").

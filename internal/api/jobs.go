@@ -48,7 +48,7 @@ func (s *server) jobs() {
 	register(s, huma.Operation{OperationID: "applyJobs", Method: http.MethodPost, Path: pathApply, Tags: tags,
 		Summary: "Create and change a set of jobs, all or nothing",
 		Description: "Every document is judged; when one is refused, nothing is written and each fault is named with its document. " +
-			"With dryRun nothing is written either way."}, intake{limit: setBodies * s.limits.Body}, s.applyJobs)
+			"With dryRun nothing is written either way."}, intake{limit: setBodies * s.limits.Body, patience: setTimeout}, s.applyJobs)
 	register(s, huma.Operation{OperationID: "deleteJob", Method: http.MethodDelete, Path: one, Tags: tags,
 		Summary:     "Delete a job",
 		Description: "It plans nothing more. What it did stays readable. A job created later under the name is another one."}, people, s.deleteJob)

@@ -17,7 +17,7 @@ func (s *server) live() {
 	register(s, huma.Operation{OperationID: "listPools", Method: http.MethodGet, Path: pathPeople + "/pools", Tags: tags,
 		Summary: "List pools that have workers or work"}, people, s.listPools)
 	register(s, huma.Operation{OperationID: "getStats", Method: http.MethodGet, Path: "/api/v1/stats", Tags: tags,
-		Summary: "What this server counts"}, people, s.getStats)
+		Summary: "What this server counts"}, intake{alone: true}, s.getStats)
 }
 
 func (s *server) listWorkers(ctx context.Context, in *struct {
