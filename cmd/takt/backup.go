@@ -33,6 +33,9 @@ data directory of this machine, whether a server runs there or not. The file is 
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, file := cmd.Context(), args[0]
+			if cmd.Flags().Changed("db") {
+				return errPostgres
+			}
 			size, err := backUp(ctx, g, data, file)
 			if err != nil {
 				return explain(ctx, "no backup was written", err)
@@ -45,6 +48,7 @@ data directory of this machine, whether a server runs there or not. The file is 
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "copy from this data directory, without asking a server")
+	refusesDB(cmd)
 	addOutput(cmd, &format)
 	return cmd
 }
@@ -116,6 +120,9 @@ keys. The first server on the directory grants nothing for the length of a lease
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, file := cmd.Context(), args[0]
+			if cmd.Flags().Changed("db") {
+				return errPostgres
+			}
 			if data == "" {
 				return usage("--data DIR is missing: where shall it be restored?")
 			}
@@ -134,6 +141,17 @@ keys. The first server on the directory grants nothing for the length of a lease
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "the new data directory (required)")
+	refusesDB(cmd)
 	addOutput(cmd, &format)
 	return cmd
+}
+
+// errPostgres refuses to do for PostgreSQL what its own tools do better.
+var errPostgres = &failure{code: exitUsage, what: "takt does not back up or restore PostgreSQL", why: "its own tools do it while servers run, and to any instant",
+	todo: "use pg_dump and pg_restore, or continuous archiving; docs/OPERATIONS.md says how, and what Takt does after it"}
+
+// refusesDB takes the flag of takt server, so that the refusal can say what to do.
+func refusesDB(cmd *cobra.Command) {
+	cmd.Flags().String("db", "", "")
+	_ = cmd.Flags().MarkHidden("db") // the flag is there
 }

@@ -61,6 +61,8 @@ var helpPages = map[string]helpPage{
 	"takt backup":         {codes: changeCodes},
 	"takt restore":        {codes: []int{exitOK, exitUsage, exitNotFound, exitConflict, exitUnavailable, exitInterrupted}},
 	"takt migrate status": {codes: []int{exitOK, exitUsage, exitNotFound, exitConflict, exitUnavailable}},
+	"takt migrate plan":   {codes: []int{exitOK, exitUsage, exitNotFound, exitConflict, exitUnavailable}},
+	"takt migrate up":     {codes: []int{exitOK, exitUsage, exitConflict, exitUnavailable, exitInterrupted}},
 	"takt retention":      {codes: changeCodes},
 	"takt rollback":       {codes: changeCodes},
 	"takt schema":         {codes: localCodes},

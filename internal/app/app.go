@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +20,6 @@ import (
 	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/peer"
 	"github.com/taktsched/takt/internal/store"
-	"github.com/taktsched/takt/internal/store/sqlite"
 )
 
 const (
@@ -34,19 +32,20 @@ const (
 
 // App is an assembled node.
 type App struct {
-	cfg      Config
-	lock     *dirLock // nil without a data directory
-	store    store.Store
-	owned    bool // the store was opened here
-	node     *partition.Node
-	peers    *peer.Peers // nil: this server is alone
-	peerKey  string      // what other servers show here
-	handler  http.Handler
-	listener net.Listener
-	tls      *tls.Config // nil: plain HTTP
-	stopping atomic.Bool
-	copying  sync.Mutex // held while a copy for a download is there
-	closed   sync.Once
+	cfg        Config
+	lock       *dirLock // nil without a data directory
+	store      store.Store
+	owned      bool // the store was opened here
+	node       *partition.Node
+	peers      *peer.Peers // nil: this server is alone
+	peerKey    string      // what other servers show here
+	advertised string
+	handler    http.Handler
+	listener   net.Listener
+	tls        *tls.Config // nil: plain HTTP
+	stopping   atomic.Bool
+	copying    sync.Mutex // held while a copy for a download is there
+	closed     sync.Once
 }
 
 // New assembles a node: it takes the data directory, opens the database, and listens, but starts nothing.
@@ -86,6 +85,7 @@ func (a *App) assemble(ctx context.Context) error {
 			return job.Errorf(job.KindConflict, "listen_failed", "the server cannot listen on %s", cfg.Listen).WithField("listen").WithCause(err)
 		}
 	}
+	a.nameServer()
 	if a.lock != nil {
 		if err := a.lock.name(a.Addr()); err != nil {
 			return err
@@ -103,25 +103,11 @@ func (a *App) assemble(ctx context.Context) error {
 		Control: people, Owners: a.node, Node: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
 		Stopping: a.stopping.Load,
-		Backup:   a.backup,
+		Backup:   a.backsUp(),
 		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
 		Peers:    a.peers,
 		PeerKey:  a.peerKey,
 	})
-	return nil
-}
-
-func (a *App) openStore(ctx context.Context) error {
-	if a.store = a.cfg.Store; a.store != nil {
-		return nil
-	}
-	st, err := sqlite.Open(ctx, sqlite.Config{
-		Path: filepath.Join(a.cfg.DataDir, databaseName), Partitions: a.cfg.Partitions, NoSync: a.cfg.NoSync,
-	})
-	if err != nil {
-		return err
-	}
-	a.store, a.owned = st, true
 	return nil
 }
 
@@ -145,7 +131,7 @@ func (a *App) newNode(ctx context.Context) (*partition.Node, error) {
 	if cfg.Tune != nil {
 		cfg.Tune(&pc)
 	}
-	a.peerKey = pc.Self.Key
+	a.peerKey, a.advertised = pc.Self.Key, pc.Self.Address
 	return partition.NewNode(ctx, pc)
 }
 
@@ -178,10 +164,7 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	wg.Go(func() { defer cancel(); serveErr = srv.Serve(a.entrance()) })
 	wg.Go(func() { a.sweep(ctx) })
-	a.cfg.Logger.Info("serving", "address", a.Addr(), "data", a.cfg.DataDir, "tls", a.tls != nil)
-	if host, _, err := net.SplitHostPort(a.Addr()); err == nil && a.tls == nil && a.cfg.Listener == nil && !loopback(host) {
-		a.cfg.Logger.Warn("tokens and data travel readable for the network; --tls-cert and --tls-key encrypt them")
-	}
+	a.announce()
 	<-ctx.Done()
 	a.stopping.Store(true)
 	<-nodeDone // hanging polls have ended, partitions are free
@@ -198,6 +181,22 @@ func (a *App) Run(ctx context.Context) error {
 		serveErr = nil
 	}
 	return errors.Join(nodeErr, serveErr, a.Close())
+}
+
+// announce says in the log where the server is.
+func (a *App) announce() {
+	where, err := a.cfg.where()
+	if err != nil || a.cfg.Store != nil {
+		where = "given"
+	}
+	args := []any{"address", a.Addr(), "data", where, "tls", a.tls != nil}
+	if a.peers != nil {
+		args = append(args, "server", a.cfg.Server, "advertised", a.advertised)
+	}
+	a.cfg.Logger.Info("serving", args...)
+	if host, _, err := net.SplitHostPort(a.Addr()); err == nil && a.tls == nil && a.cfg.Listener == nil && !loopback(host) {
+		a.cfg.Logger.Warn("tokens and data travel readable for the network; --tls-cert and --tls-key encrypt them")
+	}
 }
 
 // entrance is the listener with its limit, and TLS when that was asked for.

@@ -159,3 +159,11 @@ func clearCopies(dir string) {
 		}
 	}
 }
+
+// backsUp is nil where there is no file to copy.
+func (a *App) backsUp() func(context.Context) (io.ReadCloser, int64, error) {
+	if a.cfg.DataDir == "" {
+		return nil
+	}
+	return a.backup
+}

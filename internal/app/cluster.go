@@ -19,13 +19,20 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-const maxCA = 1 << 20 // bytes of a file with certificates
+const (
+	maxCA   = 1 << 20 // bytes of a file with certificates
+	maxName = 128     // bytes
+)
 
 // checkCluster refuses settings of several servers that contradict themselves or the rest.
 func (c Config) checkCluster() error {
 	if c.sole() && (c.Advertise != "" || c.PeerCA != "") {
 		return job.Errorf(job.KindInvalid, "one_server_only", "a data directory has one server, which no other calls").WithField("advertise").
 			WithHint("leave --advertise and --peer-ca out, or give --db in place of --data")
+	}
+	if len(c.Server) > maxName || strings.ContainsFunc(c.Server, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return job.Errorf(job.KindInvalid, "bad_server_name", "%q is no name of a server", c.Server).WithField("serverName").
+			WithHint("give at most %d bytes without spaces", maxName)
 	}
 	if c.Advertise == "" {
 		return nil
@@ -98,6 +105,17 @@ func outgoing(ctx context.Context) (string, error) {
 	defer func() { _ = conn.Close() }() // nothing was sent
 	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
 	return host, err
+}
+
+// nameServer gives a server among several a name of its own, also beside others on one machine.
+func (a *App) nameServer() {
+	if a.cfg.Server != "" {
+		return
+	}
+	a.cfg.Server, _ = os.Hostname() // only a name: an empty one places the server as well
+	if _, port, err := net.SplitHostPort(a.Addr()); err == nil {
+		a.cfg.Server += ":" + port
+	}
 }
 
 // self is what other servers read of this one. Its key is new in each life.

@@ -103,7 +103,7 @@ func (c Config) filled() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.Server == "" {
+	if c.Server == "" && c.sole() {
 		c.Server, _ = os.Hostname() // only a name: an empty one places the server as well
 	}
 	if c.Connections == 0 {
