@@ -48,14 +48,15 @@ func (n *Node) balance() {
 	}
 }
 
-// moving tells that the partition was given up and nobody has taken it.
+// moving tells that the partition was given up and nobody was seen to take it.
 func (s *seat) moving(now time.Duration) bool {
 	at := time.Duration(s.moves.Load())
 	if at == 0 || now >= at+moveLasts {
 		return false
 	}
-	_, held := s.heldElsewhere()
-	return !held
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held < at
 }
 
 // restful tells that the partition has not moved for balance for a while, away from here or to here.

@@ -35,3 +35,18 @@ func Wall(read func() time.Time) func(mono time.Duration) int64 {
 	w := wall{read: read, log: slog.New(slog.DiscardHandler)}
 	return func(mono time.Duration) int64 { return int64(w.now(mono)) }
 }
+
+// Candidate is a live server with its marks, for Sitters.
+type Candidate struct {
+	Name  string // incarnation and name alike
+	Marks []string
+}
+
+// Sitters are those who have to sit out.
+func Sitters(all []Candidate) []string {
+	var cs []candidate
+	for _, c := range all {
+		cs = append(cs, candidate{c.Name, c.Name, c.Marks})
+	}
+	return sitters(cs)
+}

@@ -49,7 +49,7 @@ func (h *hinter) take() []int {
 // send hands hints to the store until ctx ends, then those that are left.
 func (n *Node) sendHints(ctx context.Context) {
 	failing := false
-	for over := false; !over; {
+	for over := false; !over && !n.dead.Load(); {
 		select {
 		case <-ctx.Done():
 			over = true

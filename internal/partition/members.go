@@ -18,13 +18,15 @@ const forgetAfter = 10
 // by itself who lives (R8). Nothing durable hangs on it: it only says who should try for a partition, and
 // where its owner can be reached.
 type members struct {
-	n   *Node
-	put chan struct{} // asks for the own row to be written at once
+	n    *Node
+	put  chan struct{} // asks for the own row to be written at once
+	said chan struct{} // closed when the stop was announced, or that failed
 
 	mu    sync.Mutex
 	peers map[string]*peer // of every row that was seen, the own one too
 	out   time.Duration    // mono until which this server sits out; 0: it does not
 	gone  bool             // it stops, and takes nothing any more
+	cut   func()           // ends the writing of the own row that is under way
 }
 
 // peer is a server as it was seen.
@@ -39,7 +41,7 @@ type peer struct {
 }
 
 func newMembers(n *Node) *members {
-	return &members{n: n, put: make(chan struct{}, 1), peers: map[string]*peer{}}
+	return &members{n: n, put: make(chan struct{}, 1), said: make(chan struct{}), peers: map[string]*peer{}}
 }
 
 // steadyAfter is how many reads must have shown that a server beats before anything is given up for it.
@@ -165,10 +167,12 @@ func (m *members) putNow() {
 // because it hung comes back with the next one.
 func (m *members) beat(ctx context.Context) {
 	l, failing := &m.n.cfg.Lease, false
+	said := sync.OnceFunc(func() { close(m.said) })
 	for {
-		cctx, cancel := context.WithTimeout(ctx, l.OwnerTTL/2)
-		_, err := m.n.cfg.Store.PutServer(cctx, m.own())
-		cancel()
+		last, err := m.write(ctx)
+		if last {
+			said()
+		}
 		if err != nil && ctx.Err() == nil && !failing {
 			m.n.cfg.Logger.Warn("this server's row could not be written; others will take it for dead until it can, trying again at each renewal", "err", err)
 		}
@@ -183,6 +187,17 @@ func (m *members) beat(ctx context.Context) {
 		case <-timer.C:
 		}
 	}
+}
+
+// write writes the own row as it is now; last tells that it announced the stop.
+func (m *members) write(ctx context.Context) (last bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, m.n.cfg.Lease.OwnerTTL/2)
+	defer cancel()
+	m.mu.Lock()
+	m.cut, last = cancel, m.gone
+	m.mu.Unlock()
+	_, err = m.n.cfg.Store.PutServer(ctx, m.own())
+	return last, err
 }
 
 // look reads all rows and judges them.
@@ -224,11 +239,17 @@ const leaveWait = 500 * time.Millisecond
 func (m *members) announce() {
 	m.mu.Lock()
 	m.gone = true
+	if m.cut != nil {
+		m.cut()
+	}
 	m.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), leaveWait)
-	defer cancel()
-	if _, err := m.n.cfg.Store.PutServer(ctx, m.own()); err != nil {
-		m.n.cfg.Logger.Warn("the stop could not be announced; others wait a little longer before they take what is released", "err", err)
+	m.putNow()
+	timer := time.NewTimer(leaveWait)
+	defer timer.Stop()
+	select {
+	case <-m.said:
+	case <-timer.C:
+		m.n.cfg.Logger.Warn("the stop could not be announced in time; others wait a little longer before they take what is released")
 	}
 }
 

@@ -34,6 +34,7 @@ type Node struct {
 	look    chan struct{} // asks the watcher to look at once
 	reply   atomic.Uint64 // newest engine.ReplyID
 	running atomic.Bool
+	dead    atomic.Bool             // a crash point fired
 	die     context.CancelCauseFunc // set by Run before its goroutines start
 }
 
@@ -70,14 +71,14 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 func (n *Node) Run(ctx context.Context) error {
 	inner, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
-	n.die = die
+	n.die = func(cause error) { n.dead.Store(true); die(cause) }
 	n.running.Store(true)
 	defer n.running.Store(false)
 	var seats, rest sync.WaitGroup
 	for _, s := range n.seats {
 		seats.Go(func() { s.run(inner) })
 	}
-	around, end := context.WithCancel(inner)
+	around, end := context.WithCancel(context.WithoutCancel(ctx)) // goes on until everything is released
 	defer end()
 	n.runAround(around, &rest)
 	select {
@@ -87,7 +88,8 @@ func (n *Node) Run(ctx context.Context) error {
 			n.members.announce()
 		}
 		die(nil)
-	case <-inner.Done():
+	case <-inner.Done(): // crashed: the dead say nothing more
+		end()
 	}
 	seats.Wait()
 	end()

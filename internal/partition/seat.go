@@ -165,7 +165,7 @@ func (s *seat) acquire(ctx context.Context) (*tenure, bool) {
 		case v = <-s.sights:
 		}
 		cfg := &s.n.cfg
-		if m := s.n.members; m != nil && !m.may() {
+		if m := s.n.members; m != nil && (!m.may() || s.moving(s.n.mono())) { // whom it was given up for may be a look behind
 			s.elsewhere(v)
 			continue
 		}
