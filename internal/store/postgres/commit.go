@@ -19,6 +19,7 @@ const (
 	guardEntry     = "TK002"
 	guardExecution = "TK003"
 	guardShard     = "TK004"
+	guardPlanner   = "TK005"
 )
 
 // guard ends a statement whose rows are those of the CTE done: unless there are as many as wanted, the transaction ends, with
@@ -35,18 +36,30 @@ var (
 		WHERE id = $3 AND owner = $4 AND epoch = $5 AND seq = $1 - 1 RETURNING id)` + guard(guardFence, `1`, `NULL`))
 	qConsume = statement(`WITH done AS (DELETE FROM inbox WHERE id = ANY($1::bigint[]) AND partition = $2 RETURNING id)` +
 		guard(guardEntry, `cardinality($1)`, `SELECT min(x)::text FROM unnest($1) x WHERE x NOT IN (SELECT id FROM done)`))
-	qKeysForget = statement(`WITH kept AS (SELECT execution, payload::json -> 'kept' AS k FROM inbox
-			WHERE id = ANY($1::bigint[]) AND partition = $2 AND kind = 'trigger')
-		DELETE FROM request_keys r USING kept WHERE r.namespace = k ->> 'Namespace' AND r.operation = k ->> 'Operation'
-			AND r.key = k ->> 'Key' AND r.execution = kept.execution`)
+	qForward = statement(`WITH done AS (UPDATE inbox i SET partition = u.partition FROM unnest($1::bigint[], $2::integer[]) u (id, partition)
+			WHERE i.id = u.id AND i.partition = $3 RETURNING i.id)` +
+		guard(guardEntry, `cardinality($1)`, `SELECT min(x)::text FROM unnest($1) x WHERE x NOT IN (SELECT id FROM done)`))
+	qTriggers   = statement(`SELECT ` + entryColumns + ` FROM inbox WHERE id = ANY($1::bigint[]) AND partition = $2 AND kind = 'trigger'`)
+	qKeysForget = statement(`DELETE FROM request_keys r USING unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) u (namespace, operation, key, execution)
+		WHERE r.namespace = u.namespace AND r.operation = u.operation AND r.key = u.key AND r.execution = u.execution`)
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES ($1, $2, $3, $4, $5)`)
 
-	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held)
+	// Only the planner of a job writes its cursors. A new one is let in by who has the others of its job, and when there
+	// are none by the job's home, which never changes: so no two partitions can pass at a time, and no lock is needed.
+	qCursorPut = statement(`WITH done AS (INSERT INTO cursors AS k (job, schedule, partition, revision, next, last, held)
 		SELECT u.job, u.schedule, $1, u.revision, u.next, u.last, u.held
 		FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) u (job, schedule, revision, next, last, held)
-		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
-		next = excluded.next, last = excluded.last, held = excluded.held`)
-	qCursorDrop     = statement(`DELETE FROM cursors c USING unnest($1::uuid[], $2::text[]) u (job, schedule) WHERE c.job = u.job AND c.schedule = u.schedule`)
+			JOIN all_jobs j ON j.uid = u.job
+		WHERE ` + plannerOf + ` = $1
+		ON CONFLICT (job, schedule) DO UPDATE SET revision = excluded.revision, next = excluded.next, last = excluded.last, held = excluded.held
+			WHERE k.partition = $1 RETURNING job, schedule)` +
+		guard(guardPlanner, `cardinality($2)`, `SELECT min(x.job::text) FROM unnest($2, $3) x (job, schedule)
+			WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.job = x.job AND done.schedule = x.schedule)`))
+	qCursorDrop = statement(`DELETE FROM cursors c USING unnest($1::uuid[], $2::text[]) u (job, schedule)
+		WHERE c.job = u.job AND c.schedule = u.schedule AND c.partition = $3`)
+	qHandover = statement(`WITH moved AS (UPDATE cursors c SET partition = u.partition FROM unnest($1::uuid[], $2::integer[]) u (job, partition)
+			WHERE c.job = u.job AND c.partition = $3 RETURNING c.job), done AS (SELECT DISTINCT job FROM moved)` +
+		guard(guardPlanner, `cardinality($1)`, `SELECT min(x::text) FROM unnest($1) x WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.job = x)`))
 	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
 		SELECT u.job, u.namespace, u.name, u.schedule, u.kind, u.reason, u."from", u."to", u.count, u.at
 		FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
@@ -77,6 +90,9 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 	}
 	c := commit{store: s, fence: f, batch: b}
 	c.add(qFence, b.Seq, int64(b.LastToken), f.Partition, f.Owner, int64(f.Epoch))
+	if err := c.forgetKeys(ctx); err != nil {
+		return err
+	}
 	for _, part := range []func() error{c.entries, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
 		if err := part(); err != nil {
 			return err
@@ -176,22 +192,49 @@ func (c *commit) refused(op string, err error) error {
 		return fenced("fence", "commit %d of partition %d by %q under epoch %d: the partition has moved on", b.Seq, f.Partition, f.Owner, f.Epoch)
 	case guardEntry:
 		return fenced("entry_guard", "inbox entry %s of partition %d is not there", pg.Detail, f.Partition)
+	case guardPlanner:
+		return fenced("planner_guard", "job %s is not planned by partition %d", pg.Detail, f.Partition)
 	case guardExecution, guardShard:
 		return c.stateGuard(pg)
 	}
 	return c.store.failed(op, err)
 }
 
-// entries takes what the batch consumes out of the inbox. Triggers that are set aside lead to no execution: their request
-// keys are forgotten, so that asking again is a new request.
-func (c *commit) entries() error {
-	if len(c.batch.Poison) > 0 {
-		c.add(qKeysForget, column(c.batch.Poison, func(p *engine.Poison) int64 { return p.Entry }), c.fence.Partition)
+// forgetKeys forgets the request keys of triggers that are set aside: they lead to no execution, so that asking again
+// must be a new request. An entry never changes, so that it may be read before the commit. (JSON functions of the database
+// refuse the \u0000 that its params may hold.)
+func (c *commit) forgetKeys(ctx context.Context) error {
+	if len(c.batch.Poison) == 0 {
+		return nil
 	}
+	ids := column(c.batch.Poison, func(p *engine.Poison) int64 { return p.Entry })
+	var all []entry
+	err := c.store.read(ctx, "read what is set aside", func(r *link) error {
+		return r.each(qTriggers, []any{ids, c.fence.Partition}, func(rows pgx.Rows) error {
+			e, err := scanEntry(rows)
+			if err == nil && e.kept != nil {
+				all = append(all, e)
+			}
+			return err
+		})
+	})
+	if err == nil && len(all) > 0 {
+		c.add(qKeysForget, column(all, func(e *entry) string { return e.kept.Namespace }), column(all, func(e *entry) string { return e.kept.Operation }),
+			column(all, func(e *entry) string { return e.kept.Key }), column(all, func(e *entry) [16]byte { return e.Execution }))
+	}
+	return err
+}
+
+// entries takes what the batch consumes out of the inbox.
+func (c *commit) entries() error {
 	if len(c.batch.Consumed) > 0 {
 		c.add(qConsume, c.batch.Consumed, c.fence.Partition)
-		c.dead += int64(len(c.batch.Consumed))
 	}
+	if f := c.batch.Forwarded; len(f) > 0 {
+		c.add(qForward, column(f, func(f *engine.Forward) int64 { return f.Entry }),
+			column(f, func(f *engine.Forward) int32 { return int32(f.Partition) }), c.fence.Partition) //nolint:gosec // at most 4096
+	}
+	c.dead += int64(len(c.batch.Consumed) + len(c.batch.Forwarded))
 	return nil
 }
 
@@ -222,7 +265,11 @@ func (c *commit) cursors() error {
 			column(all, func(k *job.Cursor) int64 { return int64(k.Last) }), column(all, func(k *job.Cursor) int64 { return int64(k.Held) }))
 	}
 	if gone := c.batch.DropCursors; len(gone) > 0 {
-		c.add(qCursorDrop, column(gone, uid), column(gone, schedule))
+		c.add(qCursorDrop, column(gone, uid), column(gone, schedule), c.fence.Partition)
+	}
+	if h := c.batch.Handovers; len(h) > 0 {
+		c.add(qHandover, column(h, func(h *engine.Handover) [16]byte { return h.Job }),
+			column(h, func(h *engine.Handover) int32 { return int32(h.Partition) }), c.fence.Partition) //nolint:gosec // at most 4096
 	}
 	return nil
 }

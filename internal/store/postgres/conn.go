@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // texts is every statement of the package; its index is the statement's id.
@@ -67,6 +68,28 @@ const (
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
 )
 
+// begin begins a transaction on a connection of the pool. One that the database has closed meanwhile shows only now, and
+// the next is taken.
+func (p *pool) begin(ctx context.Context, text string) (*pgxpool.Conn, error) {
+	for n := int32(0); ; n++ {
+		c, err := p.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
+		patience, cancel := context.WithTimeout(ctx, p.patience)
+		_, err = c.Exec(patience, text)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		stale := c.Conn().IsClosed() && ctx.Err() == nil
+		c.Release()
+		if !stale || n > p.Config().MaxConns || pgconn.Timeout(err) {
+			return nil, err
+		}
+	}
+}
+
 // tries is how often a transaction runs that lost a race to another one.
 const tries = 5
 
@@ -92,9 +115,9 @@ func raced(code string) bool {
 }
 
 func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link) error) error {
-	c, err := on.Acquire(ctx)
+	c, err := on.begin(ctx, beginWrite)
 	if err != nil {
-		return classify(op, err)
+		return s.failed(op, err)
 	}
 	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
@@ -102,9 +125,6 @@ func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), on.patience)
 	defer cancel()
 	l := &link{conn: c.Conn(), ctx: patience}
-	if _, err := l.conn.Exec(patience, beginWrite); err != nil {
-		return s.failed(op, err)
-	}
 	open := true
 	defer func() {
 		if open { // fn failed or panicked
@@ -147,15 +167,12 @@ func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error
 }
 
 func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link) error) error {
-	c, err := on.Acquire(ctx)
+	c, err := on.begin(ctx, beginRead)
 	if err != nil {
-		return classify(op, err)
+		return s.failed(op, err)
 	}
 	defer c.Release()
 	l := &link{conn: c.Conn(), ctx: ctx}
-	if _, err := l.conn.Exec(ctx, beginRead); err != nil {
-		return classify(op, err)
-	}
 	defer func() {
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

@@ -17,7 +17,6 @@ const (
 	codeDeadlock      = "40P01"
 	codeUnique        = "23505"
 	codeCheck         = "23514"
-	codeLockTimeout   = "55P03"
 	codeReadOnly      = "25006"
 )
 

@@ -12,6 +12,7 @@ import (
 var Mutants = map[string]func(*Store){
 	"no fence check":        func(s *Store) { s.mutate = lax(guardFence) },
 	"no state guard":        func(s *Store) { s.mutate = lax(guardExecution, guardShard) },
+	"no planner guard":      func(s *Store) { s.mutate = lax(guardPlanner) },
 	"half a set is written": func(s *Store) { s.skip.wholeSet = true },
 	"inbox entry not deleted": func(s *Store) {
 		s.mutate = func(q query, text string) string {

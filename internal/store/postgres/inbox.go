@@ -10,7 +10,13 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-var qInbox = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = $1 AND rank = $2 ORDER BY id LIMIT $3`)
+var (
+	qInbox  = statement(`SELECT ` + entryColumns + ` FROM inbox WHERE partition = $1 AND rank = $2 ORDER BY id LIMIT $3`)
+	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid) JOIN all_jobs j ON j.uid = u.uid`)
+
+	qQueuedOf = statement(`SELECT id FROM executions
+		WHERE namespace = $1 AND job = $2 AND job_uid = $3 AND partition = $4 AND state = 'queued' ORDER BY id LIMIT $5`)
+)
 
 // InboxPage implements store.Engine.
 func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
@@ -20,17 +26,23 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		var found []entry
+		found := pageful[entry]{limit: limit}
 		for _, rank := range []int64{entryFirst, entryRest} {
-			if err := r.each(qInbox, []any{int64(partition), rank, int64(limit - len(found))}, func(rows pgx.Rows) error {
+			if err := r.each(qInbox, []any{partition, rank, limit + 1 - len(found.rows)}, func(rows pgx.Rows) error {
 				e, err := scanEntry(rows)
-				found = append(found, e)
-				return err
+				if err != nil {
+					return err
+				}
+				return found.add(e, sizeOfEntry(&e))
 			}); err != nil {
 				return err
 			}
+			if found.more {
+				break
+			}
 		}
-		out.Entries, err = joined(r, found)
+		out.Partial = found.more
+		out.Entries, err = joined(r, partition, found.rows)
 		return err
 	})
 	if err != nil {
@@ -39,29 +51,74 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 	return out, nil
 }
 
-// joined adds the revision that it is about and the cursors of its job, deleted or not, to each entry.
-func joined(r *link, entries []entry) (all []engine.Entry, err error) {
-	known, cursors := definitions{}, map[job.UID][]job.Cursor{}
-	for _, e := range entries {
+// joined adds to entries what they refer to: the revision that each is about, cursors and places of its job, deleted or not.
+func joined(r *link, partition int, entries []entry) (all []engine.Entry, err error) {
+	known, cursors, places := definitions{}, map[job.UID][]job.Cursor{}, map[job.UID]engine.Entry{}
+	if err := joinSets(r, entries, known, cursors, places); err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		e := &entries[i]
 		if !e.Job.IsZero() {
-			if e.Definition, err = known.get(r, version{e.Job, e.revision}); err != nil {
+			e.Definition, e.Cursors = known[version{e.Job, e.revision}], slices.Clone(cursors[e.Job])
+			e.Planner, e.Place = places[e.Job].Planner, places[e.Job].Place
+			if e.Before, err = before(r, known, e.Definition, e.Cursors); err != nil {
 				return nil, err
 			}
-			c, ok := cursors[e.Job]
-			if !ok {
-				if c, err = cursorsOf(r, e.Job); err != nil {
+			if e.Kind == engine.EntryCancelJob && e.Definition != nil {
+				if err := queued(r, partition, e); err != nil {
 					return nil, err
 				}
-				cursors[e.Job] = c
-			}
-			e.Cursors = slices.Clone(c)
-			if e.Before, err = before(r, known, e.Definition, c); err != nil {
-				return nil, err
 			}
 		}
 		all = append(all, e.Entry)
 	}
 	return all, nil
+}
+
+// joinSets reads what a page of entries refers to, in a query each.
+func joinSets(r *link, entries []entry, known definitions, cursors map[job.UID][]job.Cursor, places map[job.UID]engine.Entry) error {
+	var uids [][16]byte
+	var versions []version
+	for i := range entries {
+		if uid := entries[i].Job; !uid.IsZero() {
+			versions = append(versions, version{uid, entries[i].revision})
+			if _, seen := cursors[uid]; !seen {
+				cursors[uid] = nil
+				uids = append(uids, uid)
+			}
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	if err := known.fetch(r, versions); err != nil {
+		return err
+	}
+	if err := r.each(qCursorsOf, []any{uids}, func(rows pgx.Rows) error {
+		c, err := scanCursor(rows)
+		cursors[c.Job] = append(cursors[c.Job], c)
+		return err
+	}); err != nil {
+		return err
+	}
+	return r.each(qPlaces, []any{uids}, func(rows pgx.Rows) error {
+		var uid job.UID
+		var e engine.Entry
+		err := rows.Scan((*[16]byte)(&uid), &e.Planner, &e.Place)
+		places[uid] = e
+		return err
+	})
+}
+
+func queued(r *link, partition int, e *entry) error {
+	args := []any{e.Definition.Namespace, e.Definition.Name, [16]byte(e.Job), partition, engine.QueuedMax}
+	return r.each(qQueuedOf, args, func(rows pgx.Rows) error {
+		var id job.ExecutionID
+		err := rows.Scan((*[16]byte)(&id))
+		e.Queued = append(e.Queued, id)
+		return err
+	})
 }
 
 // before is the revision under which a pause held instants back, when d is a newer one.

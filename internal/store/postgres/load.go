@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +19,6 @@ const (
 	ofVersions     = ` j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`
 )
 
-// The hints keep the plan when the tables are empty or lopsided: each of these reads is by key or by its index.
 var (
 	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
 	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1 ORDER BY id`)
@@ -29,21 +27,13 @@ var (
 	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
 	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
 
-	qShardsLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = $1 ORDER BY idx`)
-	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1 ORDER BY idx`)
-	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = $1`)
-	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = $1`)
-	qSettledLive   = statement(`SELECT s.token, s.report_seq, s.closed FROM shards s JOIN executions e ON e.id = s.execution
-		WHERE s.execution = $1 AND s.idx = $2 AND e.partition = $3`)
-	qSettledHistory = statement(`SELECT s.token, s.report_seq, s.closed FROM history_shards s JOIN history_executions e ON e.id = s.execution
-		WHERE s.execution = $1 AND s.idx = $2 AND e.partition = $3`)
-	qVersion   = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = $1 AND r.revision = $2`)
-	qNewest    = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = $1`)
-	qCursorsOf = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = $1 ORDER BY schedule`)
+	qCursorsOf = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ANY($1::uuid[]) ORDER BY job, schedule`)
+	qVersions  = statement(`SELECT ` + anyDefinitionColumns + `, u.asked
+		FROM unnest($1::uuid[], $2::bigint[]) u (uid, asked) JOIN all_jobs j ON j.uid = u.uid
+		JOIN job_revisions r ON r.uid = u.uid AND r.revision = CASE u.asked WHEN 0 THEN j.revision ELSE u.asked END`)
 
 	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
-		FROM cursors c
-		JOIN jobs j ON j.uid = c.job JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
+		FROM cursors c JOIN jobs j ON j.uid = c.job JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE c.partition = $1 AND c.next > 0 AND c.next <= $2 AND (c.next, c.job, c.schedule) > ($3, $4, $5) AND NOT j.disabled
 		ORDER BY c.next, c.job, c.schedule LIMIT $6`)
 	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions
@@ -52,7 +42,7 @@ var (
 
 // seqOf is the partition's newest commit in the snapshot.
 func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
-	found, err := r.one(qSeq, []any{int64(partition)}, &seq, &last)
+	found, err := r.one(qSeq, []any{partition}, &seq, (*int64)(&last))
 	if err == nil && !found {
 		err = job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
 	}
@@ -67,7 +57,7 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 		if out.Seq, out.LastToken, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		if err := r.each(qSessions, []any{int64(partition)}, func(rows pgx.Rows) error {
+		if err := r.each(qSessions, []any{partition}, func(rows pgx.Rows) error {
 			v, err := scanSession(rows)
 			out.Sessions = append(out.Sessions, v)
 			return err
@@ -87,7 +77,7 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 func activeRows(r *link, partition int) ([]engine.Row, error) {
 	var all []engine.Row
 	at := map[job.ExecutionID]int{}
-	of := []any{int64(partition)}
+	of := []any{partition}
 	if err := r.each(qActive, of, func(rows pgx.Rows) error {
 		e, err := scanExecution(rows)
 		at[e.ID] = len(all)
@@ -104,7 +94,7 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}); err != nil {
 		return nil, err
 	}
-	versions := map[version]*job.Definition{}
+	versions := definitions{}
 	for _, q := range []query{qActiveVersions, qActiveDeleted} {
 		if err := r.each(q, of, func(rows pgx.Rows) error {
 			d, err := scanDefinition(rows)
@@ -130,41 +120,36 @@ type version struct {
 	revision int64 // 0: the newest
 }
 
-// definitions keeps what one page has read already.
+// definitions keeps what one page has read already; nil for a job that is gone.
 type definitions map[version]*job.Definition
+
+// fetch reads those of some versions that are not known, in one query.
+func (d definitions) fetch(r *link, versions []version) error {
+	var uids [][16]byte
+	var revisions []int64
+	for _, v := range versions {
+		if _, known := d[v]; !known {
+			d[v] = nil
+			uids, revisions = append(uids, v.uid), append(revisions, v.revision)
+		}
+	}
+	if len(uids) == 0 {
+		return nil
+	}
+	return r.each(qVersions, []any{uids, revisions}, func(rows pgx.Rows) error {
+		var asked int64
+		got, err := scanDefinition(rows, &asked)
+		if err == nil {
+			d[version{got.UID, asked}] = got
+		}
+		return err
+	})
+}
 
 // get is nil when the job is gone.
 func (d definitions) get(r *link, v version) (*job.Definition, error) {
-	if got, ok := d[v]; ok {
-		return got, nil
-	}
-	q, args := qVersion, []any{[16]byte(v.uid), v.revision}
-	if v.revision == 0 {
-		q, args = qNewest, args[:1]
-	}
-	var got *job.Definition
-	err := r.each(q, args, func(rows pgx.Rows) (err error) {
-		got, err = scanDefinition(rows)
-		return err
-	})
-	d[v] = got
-	return got, err
-}
-
-// row reads what belongs to an execution.
-func (d definitions) row(r *link, e job.Execution, shards query) (engine.Row, error) {
-	out := engine.Row{Execution: e}
-	err := r.each(shards, []any{[16]byte(e.ID)}, func(rows pgx.Rows) error {
-		sh, err := scanShard(rows)
-		out.Shards = append(out.Shards, sh)
-		return err
-	})
-	if err != nil {
-		return out, err
-	}
-	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})
-	share(&out)
-	return out, err
+	err := d.fetch(r, []version{v})
+	return d[v], err
 }
 
 // share keeps the params that most executions have, those of their job, once.
@@ -174,25 +159,9 @@ func share(row *engine.Row) {
 	}
 }
 
-// fill reads the rows of executions into a page, as many as it holds.
-func (d definitions) fill(r *link, page *pageful[engine.Row], e job.Execution, shards query) error {
-	known := len(d)
-	row, err := d.row(r, e, shards)
-	if err != nil {
-		return err
-	}
-	size := sizeOf(&e)
-	if len(d) > known {
-		size += sizeOfDefinition(row.Definition)
-	}
-	for i := range row.Shards {
-		size += sizeOfShard(&row.Shards[i])
-	}
-	return page.add(row, size)
-}
-
+// cursorsOf reads the cursors of a job by schedule.
 func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
-	err = r.each(qCursorsOf, []any{[16]byte(uid)}, func(rows pgx.Rows) error {
+	err = r.each(qCursorsOf, []any{[][16]byte{uid}}, func(rows pgx.Rows) error {
 		c, err := scanCursor(rows)
 		all = append(all, c)
 		return err
@@ -212,7 +181,7 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		args := []any{int64(partition), int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, int64(w.Limit) + 1}
+		args := []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
 		return r.each(qDue, args, func(rows pgx.Rows) error {
 			var c job.Cursor
 			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held))
@@ -240,7 +209,7 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 			return err
 		}
 		queued := pageful[job.Execution]{limit: w.Limit}
-		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), [16]byte(w.ID), int64(w.Limit) + 1}, func(rows pgx.Rows) error {
+		if err := r.each(qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
 			e, err := scanExecution(rows)
 			if err != nil {
 				return err
@@ -249,106 +218,13 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 		}); err != nil {
 			return err
 		}
-		out.Partial = queued.more
-		known := definitions{}
-		for _, e := range queued.rows {
-			switch err := known.fill(r, &page, e, qShardsLive); {
-			case errors.Is(err, errEnough):
-				out.Partial = true
-				return nil
-			case err != nil:
-				return err
-			}
-		}
-		return nil
+		err = fill(r, &page, queued.rows, qShardsLive)
+		out.Partial = queued.more || page.more
+		return err
 	})
 	if err != nil {
 		return engine.BacklogPage{}, err
 	}
 	out.Rows = page.rows
 	return out, nil
-}
-
-// ExecutionPage implements store.Engine.
-func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
-	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
-	page := pageful[engine.Row]{limit: len(ids)}
-	err := s.read(ctx, "read executions", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		known := definitions{}
-		for i, id := range ids {
-			e, live, err := findExecution(r, id)
-			if err != nil {
-				return err
-			}
-			if e == nil || e.Partition != partition {
-				continue
-			}
-			shards := qShardsHistory
-			if live {
-				shards = qShardsLive
-			}
-			switch err := known.fill(r, &page, *e, shards); {
-			case errors.Is(err, errEnough):
-				out.Asked = out.Asked[:i]
-				return nil
-			case err != nil:
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return engine.ExecutionPage{}, err
-	}
-	out.Rows = page.rows
-	return out, nil
-}
-
-// ShardPage implements store.Engine.
-func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
-	out := engine.ShardPage{Asked: slices.Clone(refs)}
-	err := s.read(ctx, "read shards", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		for _, ref := range refs {
-			row := engine.Settled{ShardRef: ref}
-			args := []any{[16]byte(ref.Execution), int64(ref.Index), int64(partition)}
-			found, err := r.one(qSettledLive, args, &row.Token, &row.ReportSeq, &row.Closed)
-			if err == nil && !found {
-				found, err = r.one(qSettledHistory, args, &row.Token, &row.ReportSeq, &row.Closed)
-			}
-			if err != nil {
-				return err
-			}
-			if found {
-				out.Rows = append(out.Rows, row)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return engine.ShardPage{}, err
-	}
-	return out, nil
-}
-
-// findExecution looks into live rows, then into history; nil when it is in neither.
-func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
-	for _, q := range []query{qExecLive, qExecHistory} {
-		err := r.each(q, []any{[16]byte(id)}, func(rows pgx.Rows) error {
-			e, err := scanExecution(rows)
-			found = &e
-			return err
-		})
-		if err != nil || found != nil {
-			return found, q == qExecLive, err
-		}
-	}
-	return nil, false, nil
 }

@@ -44,6 +44,9 @@ type Config struct {
 	NoMigrate  bool          // refuse tables that are not up to date, instead of changing them
 }
 
+// takers is one more than a server that froze can block with the commits that it had half sent.
+const takers = 4
+
 // pool is a set of connections for one purpose.
 type pool struct {
 	*pgxpool.Pool
@@ -53,7 +56,8 @@ type pool struct {
 // Store is the adapter. All methods may be called by many goroutines.
 type Store struct {
 	commits *pool // guarded plans, short time-outs (R2)
-	keeper  *pool // ownership: never waits behind anything else (R8)
+	keeper  *pool // beats and looks: never wait behind anything else (R8)
+	takers  *pool // changes of ownership, which wait for commits in flight
 	engines *pool
 	people  *pool
 	lists   *pool // people's reads: as many as they are, no write of people's waits for them
@@ -138,6 +142,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 	}{
 		{&s.commits, "commits", c.Commits, half, hot},
 		{&s.keeper, "keeper", 2, half, map[string]string{"jit": "off"}},
+		{&s.takers, "takers", takers, half, map[string]string{"jit": "off"}},
 		{&s.engines, "engines", c.Engines, long, hot},
 		{&s.people, "people", c.People, long, hot},
 		{&s.lists, "lists", c.Lists, short, listing},
@@ -164,16 +169,17 @@ func (s *Store) open(ctx context.Context, c Config) error {
 func (s *Store) newPool(ctx context.Context, name string, size int, limit time.Duration, settings map[string]string) (*pool, error) {
 	c := s.dsn.Copy()
 	c.MaxConns = int32(min(size, 1000)) //nolint:gosec // bounded
-	c.MinConns = 0
+	c.MinConns, c.MaxConnIdleTime = 0, time.Minute
 	if c.ConnConfig.ConnectTimeout == 0 {
 		c.ConnConfig.ConnectTimeout = min(limit, 5*time.Second)
 	}
 	p := c.ConnConfig.RuntimeParams
 	maps.Copy(p, settings)
 	milliseconds := strconv.FormatInt(limit.Milliseconds(), 10)
-	for _, setting := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout"} {
+	for _, setting := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout"} {
 		p[setting] = milliseconds
 	}
+	p["lock_timeout"] = strconv.FormatInt(limit.Milliseconds()*3/4, 10) // before the statement's, so that it is told what it waited for
 	p["application_name"], p["synchronous_commit"] = name, "on"
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if major(conn) < 17 {
@@ -201,34 +207,44 @@ func major(conn *pgx.Conn) int {
 	return n
 }
 
+// about is what a database says of itself.
+type about struct {
+	version         int    // 150004
+	shown, encoding string // "15.4", "UTF8"
+	readOnly        bool   // it is a standby, or sessions cannot write
+	ours, others    bool   // there is Takt's version, there are tables with names like ours
+}
+
 // check refuses a database that Takt cannot work with, before anything is written.
 func (s *Store) check(ctx context.Context) error {
 	return s.snapshot(ctx, s.keeper, "open the database", func(r *link) error {
-		var version int
-		var shown, encoding, readOnly string
-		var recovery, ours, others bool
+		var a about
 		if err := r.conn.QueryRow(r.ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),
-			current_setting('default_transaction_read_only'), pg_is_in_recovery(), to_regclass('`+versionTable+`') IS NOT NULL,
+			current_setting('default_transaction_read_only')::bool OR pg_is_in_recovery(), to_regclass('`+versionTable+`') IS NOT NULL,
 			to_regclass('meta') IS NOT NULL OR to_regclass('partitions') IS NOT NULL OR to_regclass('jobs') IS NOT NULL`).
-			Scan(&version, &shown, &encoding, &readOnly, &recovery, &ours, &others); err != nil {
+			Scan(&a.version, &a.shown, &a.encoding, &a.readOnly, &a.ours, &a.others); err != nil {
 			return err
 		}
-		switch {
-		case version < oldest:
-			return job.Errorf(job.KindInvalid, "database_too_old", "the database is PostgreSQL %s; Takt needs 14 or later", shown).
-				WithHint("upgrade PostgreSQL, or run one server on SQLite")
-		case encoding != "UTF8":
-			return job.Errorf(job.KindInvalid, "bad_encoding", "the database is encoded in %s; Takt needs UTF8", encoding).
-				WithHint("make one by: CREATE DATABASE takt ENCODING 'UTF8' TEMPLATE template0")
-		case recovery || readOnly == "on":
-			t := troubles[codeReadOnly]
-			return job.Errorf(job.KindUnavailable, t.code, "open the database: %s", t.text).WithHint("%s", t.hint)
-		case !ours && others:
-			return job.Errorf(job.KindInvalid, "not_a_takt_database", "there are tables of another program in the database where Takt's would stand").
-				WithHint("give Takt a database, or a schema, of its own (search_path)")
-		}
-		return nil
+		return a.unfit()
 	})
+}
+
+func (a about) unfit() error {
+	switch {
+	case a.version < oldest:
+		return job.Errorf(job.KindInvalid, "database_too_old", "the database is PostgreSQL %s; Takt needs 14 or later", a.shown).
+			WithHint("upgrade PostgreSQL, or run one server on SQLite")
+	case a.encoding != "UTF8":
+		return job.Errorf(job.KindInvalid, "bad_encoding", "the database is encoded in %s; Takt needs UTF8", a.encoding).
+			WithHint("make one by: CREATE DATABASE takt ENCODING 'UTF8' TEMPLATE template0")
+	case a.readOnly:
+		t := troubles[codeReadOnly]
+		return job.Errorf(job.KindUnavailable, t.code, "open the database: %s", t.text).WithHint("%s", t.hint)
+	case !a.ours && a.others:
+		return job.Errorf(job.KindInvalid, "not_a_takt_database", "there are tables of another program in the database where Takt's would stand").
+			WithHint("give Takt a database, or a schema, of its own (search_path)")
+	}
+	return nil
 }
 
 // migrate applies what is missing of the migrations, one server at a time.
@@ -274,7 +290,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 }
 
 func (s *Store) pools() (all []*pool) {
-	for _, p := range []*pool{s.commits, s.keeper, s.engines, s.people, s.lists} {
+	for _, p := range []*pool{s.commits, s.keeper, s.takers, s.engines, s.people, s.lists} {
 		if p != nil {
 			all = append(all, p)
 		}

@@ -46,6 +46,14 @@ const rowBytes = 512
 
 func sizeOf(e *job.Execution) int { return rowBytes + len(e.Params) }
 
+// sizeOfEntry leaves out the definition: entries of one job share it.
+func sizeOfEntry(e *entry) int {
+	if e.Request == nil {
+		return rowBytes
+	}
+	return rowBytes + len(e.Request.Params)
+}
+
 func sizeOfDefinition(d *job.Definition) int {
 	if d == nil {
 		return 0

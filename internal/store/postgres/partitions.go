@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,6 +23,9 @@ var (
 
 	qAcquire = statement(`UPDATE partitions SET owner = $1, epoch = greatest(epoch + 1, last_token + 1, $2)
 		WHERE id = $3 AND owner = $4 AND epoch = $5 AND (SELECT beat FROM partition_beats WHERE id = $3) = $6`)
+	// Who holds the row of a partition: the transaction that is its xmax.
+	qEvict = statement(`SELECT pg_terminate_backend(l.pid) FROM partitions p JOIN pg_locks l
+		ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = p.xmax WHERE p.id = $1 AND l.pid <> pg_backend_pid()`)
 	qRenew = statement(`UPDATE partition_beats SET beat = beat + 1
 		WHERE id = $1 AND EXISTS (SELECT 1 FROM partitions WHERE id = $1 AND owner = $2 AND owner <> '' AND epoch = $3) RETURNING beat`)
 	qRelease = statement(`UPDATE partitions SET owner = '' WHERE id = $1 AND owner = $2 AND epoch = $3`)
@@ -78,7 +82,7 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 	if owner == "" || !store.Clean(owner) {
 		return got, job.Errorf(job.KindRejected, "bad_owner", "%q names no owner", owner)
 	}
-	err := s.writeOn(ctx, s.keeper, "acquire partition", func(w *link) error {
+	take := func(w *link) error {
 		n, err := w.exec(qAcquire, owner, clock, seen.Partition, seen.Owner, int64(seen.Epoch), seen.Beat)
 		if err != nil {
 			return err
@@ -88,11 +92,30 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 		}
 		_, err = w.one(qPartitionRow, []any{seen.Partition}, partitionDest(&got)...)
 		return err
-	})
+	}
+	err := s.writeOn(ctx, s.takers, "acquire partition", take)
+	if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == troubles["55"].code || e.Code == troubles["57014"].code) {
+		if err := s.evict(ctx, seen.Partition); err != nil {
+			return store.PartitionRow{}, err
+		}
+		err = s.writeOn(ctx, s.takers, "acquire partition", take)
+	}
 	if err != nil {
 		return store.PartitionRow{}, err
 	}
 	return got, nil
+}
+
+// evict ends the session that has held a partition's row for P/2. An owner that froze while it was sending its commit
+// leaves the database waiting for the rest of it, with the row locked, and before PostgreSQL 17 no time-out ends that.
+func (s *Store) evict(ctx context.Context, partition int) error {
+	return s.writeOn(ctx, s.takers, "acquire partition", func(w *link) error {
+		n, err := w.exec(qEvict, partition)
+		if err == nil && n > 0 {
+			s.log.Warn("The connection of a partition's former owner, which left a commit half sent, was ended; the partition is taken over now", "partition", partition)
+		}
+		return err
+	})
 }
 
 // RenewPartition implements store.Partitions.
@@ -113,7 +136,7 @@ func (s *Store) RenewPartition(ctx context.Context, f store.Fence) (int64, error
 
 // ReleasePartition implements store.Partitions.
 func (s *Store) ReleasePartition(ctx context.Context, f store.Fence) error {
-	return s.writeOn(ctx, s.keeper, "release partition", func(w *link) error {
+	return s.writeOn(ctx, s.takers, "release partition", func(w *link) error {
 		_, err := w.exec(qRelease, f.Partition, f.Owner, int64(f.Epoch))
 		return err
 	})
@@ -124,7 +147,7 @@ func (s *Store) SettlePartition(ctx context.Context, f store.Fence, lineage stri
 	if !store.Clean(lineage) {
 		return job.Errorf(job.KindRejected, "bad_lineage", "%q names no lineage", lineage)
 	}
-	return s.writeOn(ctx, s.keeper, "settle partition", func(w *link) error {
+	return s.writeOn(ctx, s.takers, "settle partition", func(w *link) error {
 		n, err := w.exec(qSettlePartition, lineage, f.Partition, f.Owner, int64(f.Epoch))
 		if err == nil && n == 0 {
 			err = fenced("fence", "partition %d is not owned by %q under epoch %d any more", f.Partition, f.Owner, f.Epoch)

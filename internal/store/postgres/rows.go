@@ -169,7 +169,7 @@ const (
 
 const entryColumns = `id, kind, job, execution, payload`
 
-// payload is the part of an entry that nothing looks for (but for qKeysForget, which looks for kept).
+// payload is the part of an entry that nothing looks for.
 type payload struct {
 	At       job.Instant       `json:"at,omitempty"`
 	Key      string            `json:"key,omitempty"`

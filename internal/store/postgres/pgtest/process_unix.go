@@ -154,17 +154,17 @@ const (
 
 // Stop ends the postmaster and waits for that.
 func (c *Cluster) Stop(m Mode) error {
+	all := c.tree()
 	if err := syscall.Kill(c.process.pid, syscall.Signal(m)); err != nil {
 		return err
 	}
-	children := c.tree()
 	if _, err := io.WriteString(c.process.pipe, "keep\n"); err != nil {
 		return err
 	}
 	_ = c.process.pipe.Close()
 	_ = c.process.watch.Wait()
 	deadline := time.Now().Add(patience)
-	for _, pid := range children {
+	for _, pid := range all {
 		for syscall.Kill(pid, 0) == nil {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("process %d of PostgreSQL does not end", pid)

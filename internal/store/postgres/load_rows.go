@@ -1,0 +1,222 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Pages read by keys are read in sets, for each query is a round trip; SQLite reads one row at a time. An id leads to one
+// month: the join over unnest looks into that one alone, id = ANY would look into all.
+var (
+	qShardsLive    = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM unnest($1::uuid[]) u (id) JOIN shards s ON s.execution = u.id ORDER BY s.execution, s.idx`)
+	qShardsHistory = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM unnest($1::uuid[]) u (id) JOIN history_shards s ON s.execution = u.id ORDER BY s.execution, s.idx`)
+	qExecLive      = statement(`SELECT ` + qualified("e", executionColumns) + ` FROM unnest($1::uuid[]) u (key) JOIN executions e ON e.id = u.key`)
+	qExecHistory   = statement(`SELECT ` + qualified("e", executionColumns) + ` FROM unnest($1::uuid[]) u (key) JOIN history_executions e ON e.id = u.key`)
+	qSettledLive   = settled(`shards`, `executions`)
+	qSettledEnded  = settled(`history_shards`, `history_executions`)
+)
+
+func settled(shards, executions string) query {
+	return statement(`SELECT u.n, s.token, s.report_seq, s.closed FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY u (key, at, n)
+		JOIN ` + shards + ` s ON s.execution = u.key AND s.idx = u.at JOIN ` + executions + ` e ON e.id = u.key WHERE e.partition = $3`)
+}
+
+// setShards bounds the shards that one query of fill reads; an execution with more is read alone.
+const setShards = 256
+
+// fill reads what belongs to executions into a page, as many as it holds.
+func fill(r *link, page *pageful[engine.Row], all []job.Execution, shards query) error {
+	known := definitions{}
+	for len(all) > 0 {
+		n, sum := 0, 0
+		for n < len(all) && (n == 0 || sum+all[n].ShardTotal <= setShards) {
+			sum += max(all[n].ShardTotal, 1)
+			n++
+		}
+		fits, err := fillSet(r, page, known, all[:n], shards)
+		if err != nil || !fits {
+			return err
+		}
+		all = all[n:]
+	}
+	return nil
+}
+
+func fillSet(r *link, page *pageful[engine.Row], known definitions, set []job.Execution, shards query) (fits bool, err error) {
+	of := map[job.ExecutionID][]job.Shard{}
+	var ids [][16]byte
+	for i := range set {
+		if _, twice := of[set[i].ID]; !twice {
+			of[set[i].ID] = nil
+			ids = append(ids, set[i].ID)
+		}
+	}
+	if err := r.each(shards, []any{ids}, func(rows pgx.Rows) error {
+		sh, err := scanShard(rows)
+		of[sh.Execution] = append(of[sh.Execution], sh)
+		return err
+	}); err != nil {
+		return false, err
+	}
+	counted := map[version]bool{}
+	for v := range known {
+		counted[v] = true
+	}
+	if err := known.fetch(r, column(set, func(e *job.Execution) version { return version{e.JobUID, e.Revision} })); err != nil {
+		return false, err
+	}
+	for i := range set {
+		v := version{set[i].JobUID, set[i].Revision}
+		row := engine.Row{Execution: set[i], Shards: slices.Clone(of[set[i].ID]), Definition: known[v]}
+		share(&row)
+		size := sizeOf(&row.Execution)
+		if !counted[v] {
+			counted[v] = true
+			size += sizeOfDefinition(row.Definition)
+		}
+		for i := range row.Shards {
+			size += sizeOfShard(&row.Shards[i])
+		}
+		if !page.take(row, size) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ExecutionPage implements store.Engine.
+func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
+	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
+	page := pageful[engine.Row]{limit: len(ids)}
+	err := s.read(ctx, "read executions", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		for done := 0; done < len(ids) && !page.more; {
+			n := min(setShards, len(ids)-done)
+			asked, err := fillFound(r, &page, partition, ids[done:done+n])
+			if err != nil {
+				return err
+			}
+			if done += asked; asked < n {
+				out.Asked = out.Asked[:done]
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ExecutionPage{}, err
+	}
+	out.Rows = page.rows
+	return out, nil
+}
+
+// fillFound looks for ids in live rows, then in history, and reads them into the page in their order. asked is how many
+// of them it came to.
+func fillFound(r *link, page *pageful[engine.Row], partition int, ids []job.ExecutionID) (asked int, err error) {
+	live, err := executionsOf(r, qExecLive, ids)
+	if err != nil {
+		return 0, err
+	}
+	rest := slices.DeleteFunc(slices.Clone(ids), func(id job.ExecutionID) bool { _, ok := live[id]; return ok })
+	ended, err := executionsOf(r, qExecHistory, rest)
+	if err != nil {
+		return 0, err
+	}
+	for asked < len(ids) { // runs of one kind, so that the rows keep the order asked
+		from, of, other, shards := asked, live, ended, qShardsLive
+		if _, ok := live[ids[asked]]; !ok {
+			of, other, shards = ended, live, qShardsHistory
+		}
+		var run []job.Execution
+		for ; asked < len(ids); asked++ {
+			if _, ends := other[ids[asked]]; ends {
+				break
+			}
+			if e, ok := of[ids[asked]]; ok && e.Partition == partition {
+				run = append(run, e)
+			}
+		}
+		had := len(page.rows)
+		if err := fill(r, page, run, shards); err != nil {
+			return 0, err
+		}
+		if page.more {
+			next := run[len(page.rows)-had].ID
+			return from + slices.Index(ids[from:], next), nil
+		}
+	}
+	return asked, nil
+}
+
+func executionsOf(r *link, q query, ids []job.ExecutionID) (map[job.ExecutionID]job.Execution, error) {
+	found := map[job.ExecutionID]job.Execution{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	err := r.each(q, []any{column(ids, func(id *job.ExecutionID) [16]byte { return *id })}, func(rows pgx.Rows) error {
+		e, err := scanExecution(rows)
+		found[e.ID] = e
+		return err
+	})
+	return found, err
+}
+
+// findExecution looks into live rows, then into history; nil when it is in neither.
+func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
+	for _, q := range []query{qExecLive, qExecHistory} {
+		all, err := executionsOf(r, q, []job.ExecutionID{id})
+		if err != nil {
+			return nil, false, err
+		}
+		if e, ok := all[id]; ok {
+			return &e, q == qExecLive, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// ShardPage implements store.Engine.
+func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
+	out := engine.ShardPage{Asked: slices.Clone(refs)}
+	err := s.read(ctx, "read shards", func(r *link) error {
+		var err error
+		if out.Seq, _, err = seqOf(r, partition); err != nil {
+			return err
+		}
+		found := make([]*engine.Settled, len(refs))
+		for _, q := range []query{qSettledEnded, qSettledLive} { // what is live counts
+			args := []any{column(refs, func(ref *engine.ShardRef) [16]byte { return ref.Execution }),
+				column(refs, func(ref *engine.ShardRef) int32 { return int32(ref.Index) }), partition} //nolint:gosec // bounded by the API
+			if err := r.each(q, args, func(rows pgx.Rows) error {
+				var n int64
+				var row engine.Settled
+				err := rows.Scan(&n, (*int64)(&row.Token), &row.ReportSeq, &row.Closed)
+				if err == nil {
+					row.ShardRef = refs[n-1]
+					found[n-1] = &row
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		for _, row := range found {
+			if row != nil {
+				out.Rows = append(out.Rows, *row)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return engine.ShardPage{}, err
+	}
+	return out, nil
+}
