@@ -167,6 +167,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.announce()
 	<-ctx.Done()
 	a.stopping.Store(true)
+	if a.peers != nil {
+		a.peers.Stop()
+	}
 	<-nodeDone // hanging polls have ended, partitions are free
 	if nodeErr == nil {
 		dctx, stop := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)

@@ -10,14 +10,18 @@ import (
 // errMoved ends calls that hang at a server that is no longer the owner.
 var errMoved = errors.New("the owner has changed")
 
+// errStopping ends calls that hang through a server that stops.
+var errStopping = errors.New("this server stops")
+
 // lanes end hanging calls when their target is no longer the owner. There is one lane for each partition with hanging
 // calls, with a goroutine that looks for all of them.
 type lanes struct {
 	directory Directory
 	look      time.Duration
 
-	mu   sync.Mutex
-	open map[int]*lane // newest by partition
+	mu      sync.Mutex
+	open    map[int]*lane // newest by partition
+	stopped bool          // nothing hangs any more
 }
 
 type lane struct {
@@ -30,6 +34,12 @@ type lane struct {
 // enter gives a context that ends with errMoved when the target loses the partition, and what to call at the end.
 func (l *lanes) enter(ctx context.Context, to Target) (context.Context, func()) {
 	l.mu.Lock()
+	if l.stopped {
+		l.mu.Unlock()
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(errStopping)
+		return ctx, func() {}
+	}
 	e := l.open[to.Partition]
 	if e == nil || !e.to.same(to) {
 		e = &lane{to: to}
@@ -40,11 +50,21 @@ func (l *lanes) enter(ctx context.Context, to Target) (context.Context, func()) 
 	e.users++
 	l.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(e.ctx, func() { cancel(errMoved) })
+	stop := context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 		l.leave(e)
+	}
+}
+
+// stop ends all that hangs, and what would.
+func (l *lanes) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = true
+	for _, e := range l.open {
+		l.shut(e, errStopping)
 	}
 }
 

@@ -112,6 +112,9 @@ func (p *Peers) Close() {
 	p.polls.CloseIdleConnections()
 }
 
+// Stop ends the calls that hang at other servers, because this one stops: whoever waits asks another one.
+func (p *Peers) Stop() { p.lanes.stop() }
+
 // Elsewhere tells whether a partition is owned by another server, and by which.
 func (p *Peers) Elsewhere(number int) (Target, bool) {
 	h, ok := p.directory.Owner(number)
@@ -230,8 +233,11 @@ func (p *Peers) send(ctx context.Context, transport *http.Transport, role string
 // away is the refusal of a call whose owner could not answer.
 func away(to Target, cause error) *job.Error {
 	text := "the server that owns partition %d did not answer"
-	if errors.Is(cause, errMoved) {
+	switch {
+	case errors.Is(cause, errMoved):
 		text = "partition %d is getting another owner"
+	case errors.Is(cause, errStopping):
+		text = "this server stops, another one knows who owns partition %d"
 	}
 	return job.Errorf(job.KindNoOwner, "no_owner", text, to.Partition).WithHint("ask again in a second").WithCause(cause)
 }

@@ -177,6 +177,24 @@ func TestHangingCallsEndWhenTheOwnerChanges(t *testing.T) {
 	}
 }
 
+func TestHangingCallsEndWhenThisServerStops(t *testing.T) {
+	s, began := hang(t)
+	p := newPeers(t, &directory{owner: s, epoch: 7})
+	errs := make(chan error, 1)
+	go func() {
+		_, err := p.Forward(context.Background(), peer.Target{Server: s, Epoch: 7}, peer.Call{Wait: time.Hour, Hangs: true})
+		errs <- err
+	}()
+	<-began
+	p.Stop()
+	if err := <-errs; job.KindOf(err) != job.KindNoOwner {
+		t.Error(err)
+	}
+	if _, err := p.Forward(t.Context(), target(t, p), peer.Call{Wait: time.Hour, Hangs: true}); job.KindOf(err) != job.KindNoOwner {
+		t.Errorf("after the stop: %v", err)
+	}
+}
+
 func TestCallsEndWithTheirCallerAndInTime(t *testing.T) {
 	s, began := hang(t)
 	p := newPeers(t, &directory{owner: s, epoch: 7})
