@@ -51,10 +51,30 @@ func (e *Engine) leaveOut(a About, name, why string) {
 // usable tells whether an execution that was read can be held: it is not left out, and has a definition.
 func (e *Engine) usable(row *Row) bool {
 	a := About{Execution: row.Execution.ID}
-	if row.Definition == nil {
-		e.leaveOut(a, row.Execution.Namespace+"/"+row.Execution.Job, "the revision of its job is not there")
+	name := row.Execution.Namespace + "/" + row.Execution.Job
+	switch {
+	case row.Definition == nil:
+		e.leaveOut(a, name, "the revision of its job is not there")
+	case row.Definition.Unfit != "":
+		e.leaveOut(a, name, "the revision of its job is unfit: "+row.Definition.Unfit)
+	case row.Execution.Unfit != "":
+		e.leaveOut(a, name, row.Execution.Unfit)
+	}
+	for i := range row.Shards {
+		if why := row.Shards[i].Unfit; why != "" {
+			e.leaveOut(a, name, why)
+		}
 	}
 	return !e.leftOut[a]
+}
+
+// unfit tells whether a job can not be planned as it is stored, with an alarm.
+func (e *Engine) unfit(def *job.Definition, schedule string) bool {
+	if def == nil || def.Unfit == "" {
+		return false
+	}
+	e.leaveOut(About{Job: def.UID, Schedule: schedule, Revision: def.Revision}, def.Namespace+"/"+def.Name, def.Unfit)
+	return true
 }
 
 // parse reads a schedule; false: it is left out.

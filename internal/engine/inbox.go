@@ -31,6 +31,9 @@ func (e *Engine) inboxPage(ev InboxPage) {
 func (e *Engine) takeEntry(entry Entry) {
 	switch entry.Kind {
 	case EntryJobChanged, EntryJobDeleted:
+		if entry.Kind == EntryJobChanged && e.unfit(entry.Definition, "") {
+			break // its cursors stay where they are, until a revision is fit
+		}
 		if to, elsewhere := e.plannedElsewhere(&entry); elsewhere {
 			e.forward(entry, to)
 			return
@@ -81,6 +84,10 @@ func (e *Engine) trigger(entry Entry) {
 	def, req := entry.Definition, entry.Request
 	if def == nil || req == nil {
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "trigger of a job that is gone"})
+		return
+	}
+	if def.Unfit != "" {
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "trigger of a job that is unfit: " + def.Unfit})
 		return
 	}
 	if e.executions[entry.Execution] != nil {

@@ -30,6 +30,10 @@ func (e *Engine) load(ev Loaded) {
 
 	dead := map[job.SessionID]bool{}
 	for _, row := range ev.Sessions {
+		if row.Unfit != "" { // its worker opens another one
+			e.fact(Fact{Kind: FactSetAside, Note: "session " + string(row.ID) + " is left out: " + row.Unfit})
+			continue
+		}
 		if row.Unheard >= unheardMax {
 			dead[row.ID] = true
 		}

@@ -145,6 +145,9 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 
 // follow puts a schedule into the book, unless it does not parse (it was checked when it was written).
 func (e *Engine) follow(def *job.Definition, c job.Cursor, known job.Instant) {
+	if e.unfit(def, c.Schedule) {
+		return
+	}
 	for _, s := range def.Spec.Schedules {
 		if s.ID != c.Schedule {
 			continue

@@ -19,6 +19,7 @@ type Definition struct {
 	Spec      Spec
 	Pause     *Pause    // of the job, whatever the revision; nil: none was asked for since the last resume
 	Deleted   *Deletion // nil while the job is there
+	Unfit     string    // why what is stored can not be used; "" when it can (so below, too)
 }
 
 // Spec is what a job says. Defaults are not written into it: a zero field means the default that the
@@ -102,6 +103,7 @@ type Execution struct {
 	CreatedAt  Instant
 	StartedAt  Instant // first lease
 	EndedAt    Instant
+	Unfit      string
 }
 
 // Shard is one part `i of n` of an execution. Its lease is over when Session is "".
@@ -131,6 +133,7 @@ type Shard struct {
 	Result        json.RawMessage
 	Error         *Failure
 	Attempts      []Attempt // the newest MaxAttempts
+	Unfit         string
 }
 
 // MaxAttempts bounds the attempt history that is kept on a shard.
@@ -179,6 +182,7 @@ type Session struct {
 	Margin      time.Duration
 	OpenedAt    Instant
 	Unheard     int // owners in a row that heard nothing from it (R7)
+	Unfit string
 }
 
 // Cursor is how far one schedule of one job has been planned. Only the owner writes it.

@@ -79,6 +79,12 @@ var (
 	}
 )
 
+// Known tells whether there is such a state.
+func (s ExecutionState) Known() bool { return s != "" && len(executionEdges[s]) > 0 || s.Ended() }
+
+// Known tells whether there is such a state.
+func (s ShardState) Known() bool { return s != "" && len(shardEdges[s]) > 0 || s.Ended() }
+
 // CanBecome tells whether the table has the edge s → to.
 func (s ExecutionState) CanBecome(to ExecutionState) bool {
 	return slices.Contains(executionEdges[s], to)

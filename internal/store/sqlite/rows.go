@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Marks of hot statements are not numbered: the driver looks numbered ones up by name.
@@ -110,6 +111,7 @@ func scanExecution(rows *sql.Rows) (job.Execution, error) {
 	copy(e.ID[:], id)
 	copy(e.JobUID[:], uid)
 	e.Params = raw(params)
+	store.CheckExecution(&e)
 	return e, err
 }
 
@@ -143,10 +145,8 @@ func scanShard(rows *sql.Rows) (job.Shard, error) {
 	}
 	copy(s.Execution[:], id)
 	s.Checkpoint, s.Result = raw(checkpoint), raw(result)
-	if err := decode("error of a shard", failure, &s.Error); err != nil {
-		return s, err
-	}
-	return s, decode("attempts of a shard", attempts, &s.Attempts)
+	store.ReadShard(&s, raw(failure), raw(attempts))
+	return s, nil
 }
 
 func sessionArgs(s *job.Session) ([]any, error) {
@@ -172,10 +172,8 @@ func scanSession(rows *sql.Rows) (job.Session, error) {
 		return s, err
 	}
 	s.TTL, s.Beat, s.Margin = ms(ttl), ms(beat), ms(margin)
-	if err := decode("handlers of a session", handlers, &s.Handlers); err != nil {
-		return s, err
-	}
-	return s, decode("labels of a session", labels, &s.Labels)
+	store.ReadSession(&s, raw(handlers), raw(labels))
+	return s, nil
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -191,16 +189,8 @@ func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
 		return nil, err
 	}
 	copy(d.UID[:], uid)
-	if err := decode("labels of a job", labels, &d.Labels); err != nil {
-		return nil, err
-	}
-	if err := decode("pause of a job", pause, &d.Pause); err != nil {
-		return nil, err
-	}
-	if err := decode("deletion of a job", deletion, &d.Deleted); err != nil {
-		return nil, err
-	}
-	return &d, decode("spec of a job", spec, &d.Spec)
+	store.ReadDefinition(&d, raw(spec), raw(labels), raw(pause), raw(deletion))
+	return &d, nil
 }
 
 func scanCursor(rows *sql.Rows) (job.Cursor, error) {

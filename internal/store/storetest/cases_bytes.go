@@ -21,6 +21,7 @@ func large(n int) json.RawMessage {
 }
 
 var byteCases = []examCase{
+	{"Bytes/rows that cannot be used", unfitRows},
 	{"Bytes/lists", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		_, b := d.execution(job.ExecutionRunning)
