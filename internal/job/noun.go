@@ -182,7 +182,7 @@ type Session struct {
 	Margin      time.Duration
 	OpenedAt    Instant
 	Unheard     int // owners in a row that heard nothing from it (R7)
-	Unfit string
+	Unfit       string
 }
 
 // Cursor is how far one schedule of one job has been planned. Only the owner writes it.
