@@ -49,3 +49,14 @@ func PrepareAll(ctx context.Context, s *Store) error {
 		return errors.Join(errs...)
 	})
 }
+
+// Unfit is the refusal of a database that says so of itself.
+func Unfit(version int, shown, encoding string) error {
+	return about{version: version, shown: shown, encoding: encoding}.unfit()
+}
+
+// CommitSetting reads a setting of a connection of commits.
+func CommitSetting(ctx context.Context, s *Store, name string) (value string, err error) {
+	err = s.commits.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
+	return value, err
+}
