@@ -20,7 +20,10 @@ type ClientConfig struct {
 	Namespace  string       // default "default"
 	Token      string       // sent as a bearer token; empty: none
 	HTTPClient *http.Client // default: a client of its own with the usual transport
-	CAFile     string       // PEM file of the certificates that vouch for https servers; empty: the system's
+	// ShowSecrets: Job and Jobs answer with secret values of params as they are. Otherwise those read (masked), and a
+	// masked value is refused when it is written back.
+	ShowSecrets bool
+	CAFile      string // PEM file of the certificates that vouch for https servers; empty: the system's
 
 	// RetryFor bounds how long a call that may be repeated is repeated while servers are unavailable.
 	// Default 15 s, which is longer than a server takes to be replaced; negative: never repeat.
@@ -40,6 +43,7 @@ type Client struct {
 	x         *exchange
 	http      *http.Client
 	namespace string
+	secrets   string
 	retryFor  time.Duration
 	jitter    func(time.Duration) time.Duration
 }
@@ -52,6 +56,9 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	c := &Client{x: x, http: cfg.HTTPClient, namespace: firstOf(cfg.Namespace, "default"),
 		retryFor: cfg.RetryFor, jitter: cfg.Jitter}
+	if cfg.ShowSecrets {
+		c.secrets = "show"
+	}
 	switch {
 	case c.http != nil && cfg.CAFile != "":
 		return nil, errTwoTransports
@@ -99,8 +106,8 @@ type PutOptions struct {
 
 // TriggerOptions say how to run a job now.
 type TriggerOptions struct {
-	// Params is laid over the job's own parameters key by key when both are objects, else taken
-	// instead. Any value that encoding/json writes; nil: the job's own.
+	// Params is laid over the job's own parameters key by key when both are objects, and taken instead when
+	// neither is one; the rest is refused. Any value that encoding/json writes; nil: the job's own.
 	Params any
 	// IdempotencyKey makes two triggers with the same key one execution. Empty: the client draws one
 	// for this call, so that the call may be repeated.
@@ -109,12 +116,16 @@ type TriggerOptions struct {
 
 // Jobs lists jobs by name.
 func (c *Client) Jobs(ctx context.Context, page Page) (JobList, error) {
-	return fetch[JobList](ctx, c, "list jobs", c.path("jobs"), page.values())
+	q := page.values()
+	setNonEmpty(q, "secrets", c.secrets)
+	return fetch[JobList](ctx, c, "list jobs", c.path("jobs"), q)
 }
 
 // Job reads a job. ErrNotFound when there is none of that name.
 func (c *Client) Job(ctx context.Context, name string) (Job, error) {
-	return fetch[Job](ctx, c, "get job "+name, c.path("jobs", name), nil)
+	q := url.Values{}
+	setNonEmpty(q, "secrets", c.secrets)
+	return fetch[Job](ctx, c, "get job "+name, c.path("jobs", name), q)
 }
 
 // PutJob creates or replaces the job of j's name and returns it as stored. Putting what is already

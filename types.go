@@ -35,7 +35,7 @@ type JobSpec struct {
 	Description string          `json:"description,omitempty" maxLength:"4096" doc:"What it does and what to do when it fails."`
 	Pool        string          `json:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Group of workers that run it."`
 	Handler     string          `json:"handler" pattern:"^[A-Za-z0-9_.:/-]{1,128}$" doc:"Name of the function in the workers."`
-	Params      json.RawMessage `json:"params,omitempty" doc:"Any JSON value, at most 256 KiB; a trigger's own object is laid over it key by key."`
+	Params      json.RawMessage `json:"params,omitempty" doc:"Any JSON value, at most 256 KiB; a trigger's own object is laid over it key by key. Below names such as password, secret, token or apiKey people read (masked), workers the value."`
 	Schedule    *ScheduleSpec   `json:"schedule,omitempty" doc:"Absent: manual, runs on request only."`
 	Schedules   []NamedSchedule `json:"schedules,omitempty" maxItems:"32" doc:"More schedules, each with a name; those that are due at one instant make one execution."`
 	Shards      *ShardsSpec     `json:"shards,omitempty"`
@@ -94,7 +94,7 @@ type JobList struct {
 
 // TriggerRequest asks for an execution now.
 type TriggerRequest struct {
-	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, else taken instead."`
+	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, taken instead when neither is one; one object alone is refused."`
 }
 
 // Triggered is the answer to a trigger.
@@ -113,7 +113,7 @@ type TriggerManyRequest struct {
 type TriggerItem struct {
 	Job    string          `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the job."`
 	Key    string          `json:"key,omitempty" pattern:"^[!-~]{1,128}$" doc:"Idempotency key: for 24 hours the same key of the same job leads to the same execution."`
-	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, else taken instead."`
+	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, taken instead when neither is one; one object alone is refused."`
 }
 
 // TriggeredMany is the answer to a TriggerManyRequest, in the order of its items.

@@ -177,13 +177,15 @@ func describeJob(ctx context.Context, c *takt.Client, name string) (*account, er
 		return nil, err
 	}
 	// What an unchanged document would do is nothing; the answer tells when it is due.
-	same, err := c.Apply(ctx, takt.ApplyRequest{DryRun: true, Documents: []takt.ApplyDocument{{Job: bare(&j)}}})
+	same := bare(&j)
+	same.Spec.Params = nil // they may be masked, and change no instant
+	next, err := c.Apply(ctx, takt.ApplyRequest{DryRun: true, Documents: []takt.ApplyDocument{{Job: same}}})
 	if err != nil {
 		return nil, err
 	}
 	var fires []takt.Fire
-	for i := range same.Items {
-		fires = append(fires, same.Items[i].Fires...)
+	for i := range next.Items {
+		fires = append(fires, next.Items[i].Fires...)
 	}
 	recent, err := c.Executions(ctx, takt.ExecutionQuery{Job: name, Page: takt.Page{Limit: 5}})
 	if err != nil {

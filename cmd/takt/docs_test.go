@@ -129,6 +129,15 @@ agree upon, and where they differ it is refused with its line and column, never 
 | ` + "`!!binary …`, `!!int 5`, `!mine x`" + ` | refused: no tag but ` + "`!!str`" + ` is taken |
 | keys such as ` + "`1:`, `010:`, `true:`" + ` | text as it is written; a key twice is refused |
 | ` + "`&name`, `*name`, `<<:`" + ` | anchors, aliases and merges; ` + "`<<`" + ` stands first in its mapping |
+
+## Secrets
+
+Better than a secret in ` + "`params`" + ` is one in the worker's own environment or files (an agent passes those that its handlers file allows). Where one stands in
+` + "`params`" + ` nevertheless, workers get it and people do not read it: texts and numbers below a name that holds password, passwd, passphrase, secret, token, apiKey,
+accessKey, privateKey, credential, authorization or bearer (in any case; maxTokens and the like are counts), and passwords inside addresses such as
+` + "`postgres://user:password@host/db`" + `, are shown as ` + "`(masked)`" + ` in every list, description, difference, history and conflict, also those of executions, checkpoints and
+results. A masked value that is written back is refused (` + "`masked_value`" + `): neither is the stored value kept in silence nor lost. ` + "`takt export`" + ` writes documents with their
+values, to apply them elsewhere, and says so (` + "`?secrets=show`" + ` of the API). Excerpts of files leave such lines out.
 `
 
 func jobFilePage(t *testing.T) string {

@@ -107,7 +107,7 @@ func badFile(w io.Writer, err error) error {
 			fmt.Fprintf(w, "  do:  %s\n", printable(f.Hint))
 		}
 	}
-	return &failure{code: exitUsage, what: counted(len(faults), "fault")+" in the files", why: "nothing was written"}
+	return &failure{code: exitUsage, what: counted(len(faults), "fault") + " in the files", why: "nothing was written"}
 }
 
 // checkTogether finds what only shows when all documents are seen: a job twice, a namespace that the

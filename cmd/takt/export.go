@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +18,10 @@ func newExportCommand(g *global) *cobra.Command {
 		Use:   "export [JOB]…",
 		Short: "Write jobs as documents that can be applied elsewhere",
 		Long: `Write jobs as documents that can be applied elsewhere: without namespace, uid, revision, times and status.
-Without names, all jobs of the namespace are written.`,
+Without names, all jobs of the namespace are written.
+
+Secret values of params are written as they are, and that is said on standard error; all other commands show (masked) in their
+place, which no server takes back.`,
 		Example: `  takt export > jobs.yaml
   takt export -l app=billing -n dev | takt apply -f - -n prod`,
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -25,7 +29,7 @@ Without names, all jobs of the namespace are written.`,
 			if err != nil {
 				return explain(cmd.Context(), "cannot read -l", err)
 			}
-			c, err := g.client()
+			c, err := g.clientOf(takt.ClientConfig{ShowSecrets: true})
 			if err != nil {
 				return err
 			}
@@ -34,10 +38,17 @@ Without names, all jobs of the namespace are written.`,
 				return explain(cmd.Context(), "cannot export", err)
 			}
 			out := []takt.Job{}
+			secrets := 0
 			for i := range jobs {
 				if chosen.Matches(jobs[i].Metadata.Labels) {
 					out = append(out, bare(&jobs[i]))
+					if !bytes.Equal(job.Mask(jobs[i].Spec.Params), jobs[i].Spec.Params) {
+						secrets++
+					}
 				}
+			}
+			if secrets > 0 {
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s with secret values in params, written as they are: let nobody else read this\n", counted(secrets, "document"))
 			}
 			if format == "yaml" {
 				return printDocuments(cmd.OutOrStdout(), out)

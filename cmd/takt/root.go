@@ -80,7 +80,10 @@ func wantsMore(group *cobra.Command) {
 }
 
 // client makes a client for the namespace of the flag.
-func (g *global) client() (*takt.Client, error) {
+func (g *global) client() (*takt.Client, error) { return g.clientOf(takt.ClientConfig{}) }
+
+// clientOf makes a client that is also as the configuration says.
+func (g *global) clientOf(cfg takt.ClientConfig) (*takt.Client, error) {
 	token := os.Getenv("TAKT_TOKEN")
 	if g.tokenFile != "" {
 		t, err := readToken(g.tokenFile)
@@ -89,8 +92,8 @@ func (g *global) client() (*takt.Client, error) {
 		}
 		token = t
 	}
-	c, err := takt.NewClient(takt.ClientConfig{Server: g.server, Namespace: g.namespace, Token: token, CAFile: g.caFile,
-		RetryFor: 3 * time.Second})
+	cfg.Server, cfg.Namespace, cfg.Token, cfg.CAFile, cfg.RetryFor = g.server, g.namespace, token, g.caFile, 3*time.Second
+	c, err := takt.NewClient(cfg)
 	if err != nil {
 		if g.caFile != "" && strings.Contains(err.Error(), "CA file") {
 			return nil, usage("--ca-file: " + strings.TrimPrefix(err.Error(), "takt: CA file "))

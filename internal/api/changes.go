@@ -30,10 +30,19 @@ func changes(before, after *job.Definition) []takt.FieldChange {
 	var out []takt.FieldChange
 	for _, p := range paths {
 		if !bytes.Equal(a[p], b[p]) {
-			out = append(out, takt.FieldChange{Field: p, Before: a[p], After: b[p]})
+			out = append(out, takt.FieldChange{Field: p, Before: masked(p, a[p]), After: masked(p, b[p])})
 		}
 	}
 	return out
+}
+
+// masked is the value of a field as people may read it; the two of a change are compared before.
+func masked(path string, v json.RawMessage) json.RawMessage {
+	inner, isParams := strings.CutPrefix(path, "spec.params")
+	if !isParams || len(v) == 0 {
+		return v
+	}
+	return job.MaskAt(inner, v)
 }
 
 // flat is a document's labels and spec as paths of values; lists are values, but for named schedules.

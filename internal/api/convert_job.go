@@ -96,13 +96,14 @@ func present(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// fromJob is the document of a job, with its status.
+// fromJob is the document of a job, with its status, as people may read it.
 func (s *server) fromJob(r *store.JobRow) takt.Job {
 	d := &r.Definition
 	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job",
 		Metadata: takt.JobMetadata{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Revision: d.Revision,
 			CreatedAt: instant(d.CreatedAt), UpdatedAt: instant(d.UpdatedAt)},
 		Spec: fromSpec(&d.Spec), Status: &takt.JobStatus{}}
+	j.Spec.Params = job.Mask(d.Spec.Params)
 	if !d.UID.IsZero() {
 		j.Metadata.UID = d.UID.String()
 	}

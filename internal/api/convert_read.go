@@ -12,7 +12,7 @@ import (
 
 func fromExecution(e *job.Execution) takt.Execution {
 	return takt.Execution{ID: e.ID.String(), Namespace: e.Namespace, Job: e.Job, Revision: e.Revision, Pool: e.Pool, Handler: e.Handler,
-		Trigger: string(e.Trigger), PlannedAt: e.PlannedAt.Time(), RequestKey: e.RequestKey, Params: e.Params, Shards: e.ShardTotal,
+		Trigger: string(e.Trigger), PlannedAt: e.PlannedAt.Time(), RequestKey: e.RequestKey, Params: job.Mask(e.Params), Shards: e.ShardTotal,
 		State: string(e.State), Reason: string(e.Reason), ReasonText: e.Reason.Text(), Round: e.Round,
 		CreatedAt: instant(e.CreatedAt), StartedAt: instant(e.StartedAt), EndedAt: instant(e.EndedAt)}
 }
@@ -21,7 +21,7 @@ func fromShard(v *control.ShardView) takt.ShardStatus {
 	s := takt.ShardStatus{Index: v.Index, State: string(v.State), Reason: string(v.Reason), ReasonText: v.Reason.Text(), Worker: v.Worker,
 		Attempt: v.Attempt, Token: int64(v.Token), Faults: v.Faults, Losses: v.Losses, Key: v.Key, LeaseLeftMs: v.Left.Milliseconds(),
 		RetryAt: instant(v.RetryAt), StartedAt: instant(v.StartedAt), EndedAt: instant(v.EndedAt),
-		Checkpoint: v.Checkpoint, CheckpointSeq: v.CheckpointSeq, Result: v.Result, Error: fromFailure(v.Error),
+		Checkpoint: job.Mask(v.Checkpoint), CheckpointSeq: v.CheckpointSeq, Result: job.Mask(v.Result), Error: fromFailure(v.Error),
 		Waits: string(v.Waits), WaitsText: v.Waits.Text()}
 	if v.Progress != (job.Progress{}) {
 		s.Progress = &takt.Progress{Done: v.Progress.Done, Total: v.Progress.Total, Note: v.Progress.Note}

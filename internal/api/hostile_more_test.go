@@ -64,6 +64,16 @@ var hostileMore = []hostileCase{
 	{"logs: a path", get(execs + "/..%2f..%2fetc%2fpasswd/logs"), 404, "unknown_path", "path"},
 	{"log call: no JSON", post(logsCall, "{"), 400, "malformed_json", "body"},
 	{"log call: no body", post(logsCall, ""), 400, "body_required", "body"},
+	// values of params
+	{"params beyond a float", put(`{"a":1}`, `{"a":[0,1e400]}`), 422, "number_out_of_range", "spec.params.a[1]"},
+	{"params far below a float", put(`{"a":1}`, `{"a":-1e-400}`), 422, "number_out_of_range", "spec.params.a"},
+	{"trigger beyond a float", post(one+"/trigger", `{"params":1e400}`), 422, "number_out_of_range", "params"},
+	{"masked value", put(`{"a":1}`, `{"db":{"password":"(masked)"}}`), 422, "masked_value", "spec.params.db.password"},
+	{"masked value in a list", put(`{"a":1}`, `{"l":[{"token":"(masked)"}]}`), 422, "masked_value", "spec.params.l[0].token"},
+	{"masked value in an address", put(`{"a":1}`, `"https://u:(masked)@h/"`), 422, "masked_value", "spec.params"},
+	{"masked value of a trigger", post(one+"/trigger", `{"params":{"apiKey":"(masked)"}}`), 422, "masked_value", "params.apiKey"},
+	{"secrets otherwise", get(one + "?secrets=true"), 422, "bad_value", "query.secrets"},
+	{"secrets of a list otherwise", get(jobs + "?secrets=Show"), 422, "bad_value", "query.secrets"},
 	// injection in every name
 	{"quote in a namespace", get("/api/v1/namespaces/a'--/jobs"), 422, "bad_format", "path.ns"},
 	{"quote in a job", get(jobs + "/a'%20OR%201=1--"), 422, "bad_format", "path.name"},

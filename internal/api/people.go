@@ -48,6 +48,19 @@ func (p ExecutionPath) id() (job.ExecutionID, error) {
 	return id, nil
 }
 
+// Secrets asks for jobs with the values that are masked otherwise, to write them elsewhere.
+type Secrets struct {
+	Secrets string `query:"secrets" enum:"mask,show" default:"mask" doc:"Params with names such as password, secret, token or apiKey, and passwords inside addresses, read (masked); show: as they are. A masked value is refused when it is written back."`
+}
+
+// shown is a job with its secret values when they were asked for.
+func (s Secrets) shown(j takt.Job, d *job.Definition) takt.Job {
+	if s.Secrets == "show" {
+		j.Spec.Params = d.Spec.Params
+	}
+	return j
+}
+
 // answer is a body alone.
 type answer[T any] struct{ Body T }
 
@@ -89,6 +102,7 @@ func (s *server) people() {
 func (s *server) listJobs(ctx context.Context, in *struct {
 	NamespacePath
 	Page
+	Secrets
 }) (*answer[takt.JobList], error) {
 	rows, next, err := s.control.Jobs(ctx, in.NS, in.of())
 	if err != nil {
@@ -96,17 +110,20 @@ func (s *server) listJobs(ctx context.Context, in *struct {
 	}
 	list := takt.JobList{Items: make([]takt.Job, len(rows)), Next: next}
 	for i := range rows {
-		list.Items[i] = s.fromJob(&rows[i])
+		list.Items[i] = in.Secrets.shown(s.fromJob(&rows[i]), &rows[i].Definition)
 	}
 	return &answer[takt.JobList]{list}, nil
 }
 
-func (s *server) getJob(ctx context.Context, in *JobPath) (*jobOutput, error) {
+func (s *server) getJob(ctx context.Context, in *struct {
+	JobPath
+	Secrets
+}) (*jobOutput, error) {
 	row, err := s.control.Job(ctx, in.NS, in.Name)
 	if err != nil {
 		return nil, err
 	}
-	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: s.fromJob(&row)}, nil
+	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: in.Secrets.shown(s.fromJob(&row), &row.Definition)}, nil
 }
 
 func (s *server) putJob(ctx context.Context, in *putJobInput) (*jobOutput, error) {

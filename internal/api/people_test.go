@@ -123,8 +123,7 @@ func TestJobStatusShowsNextAndLast(t *testing.T) {
 func TestTriggerOverlaysParams(t *testing.T) {
 	for _, c := range []struct{ base, over, want string }{
 		{`{"a":1,"b":{"c":1}}`, `{"params":{"b":{"d":2},"e":3}}`, `{"a":1,"b":{"d":2},"e":3}`},
-		{`{"a":1}`, `{"params":[1]}`, `[1]`},
-		{`[1]`, `{"params":{"a":1}}`, `{"a":1}`},
+		{`[1]`, `{"params":[2]}`, `[2]`},
 		{`"x"`, `{"params":false}`, `false`},
 		{`null`, `{"params":{"a":1}}`, `{"a":1}`},
 		{`{"a":1}`, `{"params":{"a":null}}`, `{"a":null}`},
@@ -137,6 +136,20 @@ func TestTriggerOverlaysParams(t *testing.T) {
 		ok[takt.Triggered](r, post(one+"/trigger", c.over))
 		if got := string(r.store.triggers[0].Request.Params); got != c.want {
 			t.Errorf("%s over %s: %s, want %s (empty: the job's own at the time)", c.over, c.base, got, c.want)
+		}
+	}
+}
+
+// One object alone is refused: the other value would vanish without a word.
+func TestTriggerRefusesParamsThatDoNotFit(t *testing.T) {
+	for _, c := range []struct{ base, over string }{
+		{`{"a":1}`, `[1]`}, {`{"a":1}`, `"x"`}, {`{"a":1}`, `5`}, {`{}`, `false`}, {`[1]`, `{"a":1}`}, {`"x"`, `{"a":1}`}, {`0`, `{}`},
+	} {
+		r := newRig(t, nil)
+		ok[takt.Job](r, request{method: "PUT", path: one, body: doc(fmt.Sprintf(`{"pool":"web","handler":"index","params":%s}`, c.base))})
+		p := refused(r, post(one+"/trigger", `{"params":`+c.over+`}`), 422, "params_mismatch")
+		if len(p.Errors) != 1 || p.Errors[0].Field != "params" || p.Hint == "" {
+			t.Errorf("%s over %s: %+v", c.over, c.base, p)
 		}
 	}
 }

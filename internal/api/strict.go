@@ -336,6 +336,11 @@ func (w *walker) number(s *shape) *job.Error {
 		_, err = strconv.ParseInt(string(raw), 10, s.typ.Bits())
 	case formNumber:
 		_, err = strconv.ParseFloat(string(raw), 64)
+	case formFree:
+		if !w.lenient && !job.FitsFloat(string(raw)) {
+			return job.Errorf(job.KindInvalid, "number_out_of_range", "this number is beyond what one of 64 bits holds").WithField(w.field()).
+				WithHint("send it as text")
+		}
 	}
 	if err != nil {
 		return w.wrong(s)

@@ -131,11 +131,14 @@ func (r *TriggerRequest) check() error {
 	if err := checkKey(r.Key); err != nil {
 		return err
 	}
-	if isNull(r.Params) {
+	if len(r.Params) == 0 || isNull(r.Params) {
 		r.Params = nil
 	}
 	if len(r.Params) > MaxParams {
 		return paramsTooLarge(len(r.Params))
+	}
+	if e := job.CheckMasked("params", r.Params); e != nil {
+		return e
 	}
 	return nil
 }
@@ -200,7 +203,8 @@ func merged(base, over json.RawMessage) (json.RawMessage, error) {
 	return params, nil
 }
 
-// Overlay lays over on base: when both are objects, key by key (not deeper), else over replaces base.
+// Overlay lays over on base: when both are objects, key by key (not deeper); when neither is one, over replaces base.
+// One object alone is refused: what becomes of the other value would be a guess.
 func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
 	if over == nil {
 		return base, nil
@@ -209,8 +213,12 @@ func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
 		return over, nil
 	}
 	b, o := object(base), object(over)
-	if b == nil || o == nil {
+	switch {
+	case len(base) == 0 || isNull(base) || b == nil && o == nil:
 		return over, nil
+	case b == nil || o == nil:
+		return nil, job.Errorf(job.KindInvalid, "params_mismatch", "the job's own params are %s, these are %s: they cannot be laid over each other",
+			objectOr(b), objectOr(o)).WithField("params").WithHint("send the same kind of value; an object is laid over an object key by key, any other value is taken instead of the job's own")
 	}
 	maps.Copy(b, o)
 	merged, err := json.Marshal(b)
@@ -218,6 +226,13 @@ func Overlay(base, over json.RawMessage) (json.RawMessage, error) {
 		return nil, job.Errorf(job.KindInvalid, "malformed_json", "params are no JSON").WithField("params").WithCause(err)
 	}
 	return merged, nil
+}
+
+func objectOr(v map[string]json.RawMessage) string {
+	if v == nil {
+		return "no object"
+	}
+	return "an object"
 }
 
 // object is v's members; nil when v is no object.

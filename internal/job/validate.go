@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -59,6 +60,9 @@ func (s *Spec) Validate() error {
 	}
 	if len(s.Params) > 0 && !json.Valid(s.Params) {
 		return invalid("bad_json", "spec.params", "this is no JSON value")
+	}
+	if e := CheckMasked("spec.params", s.Params); e != nil {
+		return e
 	}
 	if s.Shards < 0 || s.Shards > MaxShards {
 		return invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards)
@@ -166,4 +170,12 @@ func firstBadDuration(all ...bounded) error {
 
 func invalid(code, field, format string, args ...any) *Error {
 	return Errorf(KindInvalid, code, format, args...).WithField(field)
+}
+
+// FitsFloat tells whether a number of JSON is one of 64 bits too, as most readers of JSON take it: neither beyond the
+// greatest, nor so small that only zero is left. Digits may be lost.
+func FitsFloat(number string) bool {
+	f, err := strconv.ParseFloat(number, 64)
+	digits, _, _ := strings.Cut(strings.ToLower(number), "e")
+	return err == nil && (f != 0 || !strings.ContainsAny(digits, "123456789"))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/taktsched/takt/internal/job"
 )
 
 // Error is one fault of a job file.
@@ -91,6 +93,9 @@ func excerpt(text []byte, p place) string {
 	}
 	if i := bytes.IndexByte(text, '\n'); i >= 0 {
 		text = text[:i]
+	}
+	if job.SecretName(string(text)) {
+		return "" // what may be a secret is shown to nobody, also not to who reads the log of a pipeline
 	}
 	line := []rune(strings.ReplaceAll(strings.TrimRight(string(text), "\r"), "\t", " "))
 	at := min(max(p.column-1, 0), len(line))

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
 )
 
 // What a plain word (one without quotes) means. JSON decides first: its numbers are numbers, and keep their digits.
@@ -66,6 +67,9 @@ type settler struct {
 }
 
 func (s *settler) refuse(t *token.Token, path, hint, format string, args ...any) ast.Node {
+	if job.SecretName(path) {
+		args = []any{"this value"}
+	}
 	e := &Error{File: s.file, Field: path, Message: fmt.Sprintf(format, args...), Hint: hint}
 	if t != nil && t.Position != nil {
 		e.Line, e.Column = t.Position.Line, t.Position.Column
@@ -116,9 +120,10 @@ func (s *settler) scalar(n ast.ScalarNode, schema *huma.Schema, path string) ast
 	case n.Type() == ast.BoolType || n.Type() == ast.NullType:
 		return n
 	case number != "":
-		if f, err := strconv.ParseFloat(number, 64); err != nil || f == 0 && strings.ContainsAny(mantissa(number), "123456789") {
+		if !job.FitsFloat(number) {
 			return s.refuse(t, path, "put it in quotes if it is text", "%.40s is beyond what a number of 64 bits holds", word)
-		} else if typ == "integer" && f == float64(int64(f)) && strings.ContainsAny(number, ".eE") {
+		}
+		if f, err := strconv.ParseFloat(number, 64); err == nil && typ == "integer" && f == float64(int64(f)) && strings.ContainsAny(number, ".eE") {
 			number = strconv.FormatInt(int64(f), 10)
 		}
 		return &ast.IntegerNode{BaseNode: &ast.BaseNode{}, Token: t, Value: json.Number(number)}
@@ -130,11 +135,6 @@ func (s *settler) scalar(n ast.ScalarNode, schema *huma.Schema, path string) ast
 		return s.refuse(t, path, "write true or false; put text in quotes", "%s is true or false to some readers of YAML and text to others", word)
 	}
 	return n
-}
-
-func mantissa(number string) string {
-	digits, _, _ := strings.Cut(strings.ToLower(number), "e")
-	return digits
 }
 
 func quoted(t *token.Token) bool {
@@ -174,7 +174,7 @@ func (s *settler) mapping(n ast.MapNode, schema *huma.Schema, path string) {
 			name = key.Value
 		case *ast.NullNode, *ast.TagNode, *ast.AliasNode, *ast.MappingKeyNode, *ast.AnchorNode:
 			if _, plain := key.(*ast.NullNode); !plain || name == "~" || name == "" {
-				s.refuse(t, path, "write the name itself", "the name of a field must be a plain word or text in quotes")
+				s.refuse(t, path, "write the name itself", "%s must be a plain word or text in quotes", "the name of a field")
 				continue
 			}
 			pair.Key = &ast.StringNode{BaseNode: &ast.BaseNode{}, Token: t, Value: name}
@@ -182,7 +182,7 @@ func (s *settler) mapping(n ast.MapNode, schema *huma.Schema, path string) {
 			pair.Key = &ast.StringNode{BaseNode: &ast.BaseNode{}, Token: t, Value: name}
 		}
 		if seen[name] {
-			s.refuse(t, sub, "keep one of them", "the field is already defined")
+			s.refuse(t, sub, "keep one of them", "%s is already defined", "the field")
 			continue
 		}
 		seen[name] = true

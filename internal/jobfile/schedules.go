@@ -34,6 +34,9 @@ func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
 		faults = append(faults, d.At("spec.params", fmt.Sprintf("params have %d bytes, at most %d are taken", n, job.MaxParams),
 			"keep large inputs in your own storage and pass a reference"))
 	}
+	if e := job.CheckMasked("spec.params", parts.Spec.Params); e != nil {
+		faults = append(faults, d.At(e.Field, e.Message, e.Hint))
+	}
 	var one *takt.ScheduleSpec
 	if !known.below("spec.schedule") && json.Unmarshal(parts.Spec.Schedule, &one) == nil && one != nil {
 		faults = append(faults, d.checkSchedule(one, "spec.schedule")...)
