@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// startsPause is how long a report that tells of starts alone waits for what follows: the end of a short handler goes
+// along with its start then, which saves the server a call and a commit.
+const startsPause = 2 * time.Millisecond
 
 // maxBatch is how many bytes of values go into one report; a single item may be larger.
 const maxBatch = 1 << 20
@@ -38,6 +43,7 @@ func (s *session) put(a *attempt, item ReportItem) *outgoing {
 		return o
 	}
 	s.queue = append(s.queue, o)
+	s.pressing = s.pressing || item.Kind != "started"
 	s.poke()
 	return o
 }
@@ -75,6 +81,7 @@ func (s *session) reportLoop(ctx context.Context) {
 	b := backoff{max: s.callTimeout, jitter: w.cfg.Jitter}
 	most := s.mostItems()
 	for {
+		s.awaitMore(ctx)
 		sent, err := s.reportOnce(ctx, most)
 		switch {
 		case ctx.Err() != nil, codeOf(err) == "session_unknown", err == nil && sent == 0 && s.finished():
@@ -96,6 +103,30 @@ func (s *session) reportLoop(ctx context.Context) {
 			level, wait := b.level(), b.after(err)
 			w.log.Log(ctx, level, "a report was not answered; sending it again", "error", err, "items", sent, "after", wait)
 			pause(ctx, wait)
+		}
+	}
+}
+
+// awaitMore waits while nothing but starts is queued, for startsPause at most.
+func (s *session) awaitMore(ctx context.Context) {
+	w := s.w
+	patient := func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(s.queue) > 0 && !s.pressing && !s.mute
+	}
+	if !patient() {
+		return
+	}
+	timer := time.NewTimer(startsPause + w.cfg.Jitter(time.Microsecond))
+	defer timer.Stop()
+	for patient() {
+		select {
+		case <-s.wake:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -137,6 +168,7 @@ func (s *session) reportOnce(ctx context.Context, most int) (sent int, err error
 		s.prune() // the sweep before this may have dropped some
 		req := ReportRequest{Session: s.id, Epoch: epoch, Call: call, Items: []ReportItem{}}
 		batch = s.head(most)
+		s.pressing = len(batch) < len(s.queue)
 		for _, o := range batch {
 			req.Items = append(req.Items, o.item)
 		}

@@ -42,6 +42,8 @@ type session struct {
 	queue []*outgoing        // reports in order; see report.go
 	wake  chan struct{}      // 1-buffered: the queue has something
 
+	pressing bool // something but starts may be queued
+
 	polls     int64                   // number of the newest poll
 	dropPoll  context.CancelCauseFunc // of the poll in flight; nil: none
 	pollEpoch int64                   // epoch that it told

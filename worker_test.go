@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,6 +143,36 @@ func TestDuplicateAssignmentStartsOnce(t *testing.T) {
 	}
 	if polls := len(s.spoken("poll")); polls > 500 {
 		t.Errorf("%d polls in 40 s: the same offer makes it ask without a pause", polls)
+	}
+}
+
+// The start of a short handler is told together with its end; that of a long one goes out by itself, soon.
+func TestStartsWaitForShortEnds(t *testing.T) {
+	for _, c := range []struct {
+		runs time.Duration
+		want []string // kinds of items by report
+	}{{0, []string{"started done"}}, {time.Millisecond, []string{"started done"}}, {time.Second, []string{"started", "done"}}} {
+		h := func(context.Context, *Task) error { time.Sleep(c.runs); return nil }
+		var began time.Duration
+		s := play(t, WorkerConfig{}, map[string]Handler{"h": h}, func(s *stage, _ *Worker) {
+			began = s.now()
+			s.offer(5)
+			s.until(began + 2*time.Second)
+		})
+		var got []string
+		for _, call := range s.spoken("report") {
+			var kinds []string
+			for _, it := range parse[ReportRequest](t, []byte(call.body)).Items {
+				kinds = append(kinds, it.Kind)
+			}
+			got = append(got, strings.Join(kinds, " "))
+			if len(got) == 1 && call.at-began > 10*time.Millisecond {
+				t.Errorf("a handler of %v: the first report came after %v", c.runs, call.at-began)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("a handler of %v is reported as %q, want %q", c.runs, got, c.want)
+		}
 	}
 }
 

@@ -17,6 +17,15 @@ type many [len(manySizes)]query
 
 var manySizes = [...]int{64, 16, 4, 1} // rows
 
+// fit is the index of the largest size that n rows fill, n ≥ 1.
+func fit(n int) int {
+	size := 0
+	for manySizes[size] > n {
+		size++
+	}
+	return size
+}
+
 // statements registers the text for each size; rows is the values of that many rows, such as (?, ?), (?, ?).
 func statements(marks string, text func(rows string) string) (m many) {
 	row := "(" + marks + ")"
@@ -58,10 +67,7 @@ var errSingly = errors.New("a row of several is refused")
 func (c *commit) all(m *many, n int, row func(args []any, i int) ([]any, error), last ...any) error {
 	touched := int64(0)
 	for from := 0; from < n; {
-		size := 0
-		for size < len(manySizes)-1 && manySizes[size] > n-from {
-			size++
-		}
+		size := fit(n - from)
 		c.args = c.args[:0]
 		for i := from; i < from+manySizes[size]; i++ {
 			var err error

@@ -113,6 +113,19 @@ func (l *link) exec(q query, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
+// insert runs an INSERT and returns the number of its last row.
+func (l *link) insert(q query, args ...any) (int64, error) {
+	st, err := l.prepared(q)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.ExecContext(background, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.LastInsertId()
+}
+
 // one reads one row into dest; false when there is none.
 func (l *link) one(q query, args []any, dest ...any) (bool, error) {
 	st, err := l.prepared(q)

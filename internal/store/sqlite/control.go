@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -172,126 +171,6 @@ func putRevision(w *link, p store.PutJob, old *job.Definition, planner int, labe
 		return store.Written{}, err
 	}
 	return addEntry(w, planner, d.Namespace, entryRest, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}, payload{At: p.At})
-}
-
-// Trigger implements store.Control.
-func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
-	var out store.Triggered
-	err := s.write(ctx, rankPeople, "trigger", func(w *link) (err error) {
-		out, err = triggers{link: w, partition: partition}.one(t)
-		return err
-	})
-	if err != nil {
-		return store.Triggered{}, err
-	}
-	return out, nil
-}
-
-// Triggers implements store.Control.
-func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
-	out := make([]store.Triggered, 0, len(all))
-	var refused job.SetError
-	err := s.write(ctx, rankPeople, "trigger", func(w *link) error {
-		each := triggers{link: w, partition: partition, jobs: map[[2]string]*job.Definition{}}
-		for i := range all {
-			one, err := each.one(all[i])
-			if e, ok := errors.AsType[*job.Error](err); ok {
-				refused.Add(i, e)
-				if s.skip.wholeSet {
-					return nil
-				}
-			}
-			if err != nil {
-				return err
-			}
-			out = append(out, one)
-		}
-		return nil
-	})
-	switch {
-	case len(refused.Items) > 0:
-		return nil, &refused
-	case err != nil:
-		return nil, err
-	}
-	return out, nil
-}
-
-// triggers is the work of one transaction.
-type triggers struct {
-	*link
-	partition func(job.Definition) int
-	jobs      map[[2]string]*job.Definition // that were read, by namespace and name; nil: none is kept
-}
-
-func (w triggers) job(namespace, name string) (*job.Definition, error) {
-	if d := w.jobs[[2]string{namespace, name}]; d != nil {
-		return d, nil
-	}
-	d, _, err := findJob(w.link, namespace, name)
-	switch {
-	case err != nil:
-		return nil, err
-	case d == nil:
-		return nil, noJob(namespace, name)
-	case w.jobs != nil:
-		w.jobs[[2]string{namespace, name}] = d
-	}
-	return d, nil
-}
-
-func (w triggers) one(t store.Trigger) (out store.Triggered, err error) {
-	if err := store.CheckTrigger(&t); err != nil {
-		return out, err
-	}
-	d, err := w.job(t.Namespace, t.Job)
-	if err != nil {
-		return out, err
-	}
-	out = store.Triggered{Written: store.Written{Partition: w.partition(*d)}, Execution: t.Execution}
-	if t.Key.Key != "" {
-		if out.Repeated, err = useKey(w.link, t, &out); err != nil || out.Repeated {
-			return out, err
-		}
-	}
-	params := t.Request.Params
-	if t.Merge != nil {
-		if params, err = t.Merge(*d); err != nil {
-			return out, err
-		}
-	}
-	p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
-	if t.Key.Key != "" {
-		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
-	}
-	e := engine.Entry{Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution}
-	out.Written, err = addEntry(w.link, out.Partition, t.Namespace, entryRest, e, p)
-	return out, err
-}
-
-// useKey finds the execution that the key made, or keeps the key for the one proposed.
-func useKey(w *link, t store.Trigger, out *store.Triggered) (repeated bool, err error) {
-	k := t.Key
-	var hash string
-	var id []byte
-	known, err := w.one(qKey, []any{k.Namespace, k.Operation, k.Key}, &hash, &id)
-	if err != nil {
-		return false, err
-	}
-	if !known {
-		_, err := w.exec(qKeyInsert, k.Namespace, k.Operation, k.Key, k.Hash, t.Execution[:], int64(t.Request.At))
-		return false, err
-	}
-	if hash != k.Hash {
-		return false, job.Errorf(job.KindConflict, "idempotency_key_reused", "the idempotency key %q was used for another request", k.Key).
-			WithHint("use a new key for a new request")
-	}
-	copy(out.Execution[:], id)
-	e, _, partition, err := pendingTrigger(w, out.Execution)
-	if err == nil && e != nil {
-		out.Written = store.Written{Partition: partition, Entry: e.ID}
-	}
-	return true, err
 }
 
 // pendingTrigger finds the inbox entry that asks for an execution; nil when its owner has taken it.

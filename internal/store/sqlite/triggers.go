@@ -1,0 +1,169 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+var qEntriesInsert = statements(`?, ?, ?, ?, ?, ?, ?`, func(rows string) string {
+	return `INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES ` + rows
+})
+
+// Trigger implements store.Control.
+func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+	var out store.Triggered
+	err := s.write(ctx, rankPeople, "trigger", func(w *link) (err error) {
+		each := triggers{link: w, partition: partition}
+		if err := each.add(t, &out); err != nil {
+			return err
+		}
+		return each.flush()
+	})
+	if err != nil {
+		return store.Triggered{}, err
+	}
+	return out, nil
+}
+
+// Triggers implements store.Control.
+func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
+	out := make([]store.Triggered, len(all))
+	var refused job.SetError
+	err := s.write(ctx, rankPeople, "trigger", func(w *link) error {
+		each := triggers{link: w, partition: partition, jobs: map[[2]string]*job.Definition{}}
+		for i := range all {
+			err := each.add(all[i], &out[i])
+			if e, ok := errors.AsType[*job.Error](err); ok {
+				refused.Add(i, e)
+				if s.skip.wholeSet {
+					return each.flush()
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return each.flush()
+	})
+	switch {
+	case len(refused.Items) > 0:
+		return nil, &refused
+	case err != nil:
+		return nil, err
+	}
+	return out, nil
+}
+
+// triggers is the work of one transaction. Entries wait and are written several by a statement.
+type triggers struct {
+	*link
+	partition func(job.Definition) int
+	jobs      map[[2]string]*job.Definition // that were read, by namespace and name; nil: none is kept
+	waiting   []waitingEntry
+}
+
+// waitingEntry is an inbox entry that is to be written, and the receipt that its number goes to.
+type waitingEntry struct {
+	args [7]any
+	out  *store.Triggered
+}
+
+func (w *triggers) job(namespace, name string) (*job.Definition, error) {
+	if d := w.jobs[[2]string{namespace, name}]; d != nil {
+		return d, nil
+	}
+	d, _, err := findJob(w.link, namespace, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case d == nil:
+		return nil, noJob(namespace, name)
+	case w.jobs != nil:
+		w.jobs[[2]string{namespace, name}] = d
+	}
+	return d, nil
+}
+
+func (w *triggers) add(t store.Trigger, out *store.Triggered) error {
+	if err := store.CheckTrigger(&t); err != nil {
+		return err
+	}
+	d, err := w.job(t.Namespace, t.Job)
+	if err != nil {
+		return err
+	}
+	*out = store.Triggered{Written: store.Written{Partition: w.partition(*d)}, Execution: t.Execution}
+	if t.Key.Key != "" {
+		if out.Repeated, err = w.useKey(t, out); err != nil || out.Repeated {
+			return err
+		}
+	}
+	params := t.Request.Params
+	if t.Merge != nil {
+		if params, err = t.Merge(*d); err != nil {
+			return err
+		}
+	}
+	p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
+	if t.Key.Key != "" {
+		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
+	}
+	text, err := encode(p)
+	w.waiting = append(w.waiting, waitingEntry{out: out,
+		args: [7]any{int64(out.Partition), entryRest, string(engine.EntryTrigger), t.Namespace, d.UID[:], t.Execution[:], text}})
+	return err
+}
+
+// flush writes the entries that wait. Their numbers follow each other: the one that writes them all is the only one
+// that writes (AUTOINCREMENT gives the highest so far plus one).
+func (w *triggers) flush() error {
+	for left := w.waiting; len(left) > 0; {
+		size := fit(len(left))
+		var args []any
+		for i := range manySizes[size] {
+			args = append(args, left[i].args[:]...)
+		}
+		last, err := w.insert(qEntriesInsert[size], args...)
+		if err != nil {
+			return err
+		}
+		for i := range manySizes[size] {
+			left[i].out.Entry = last - int64(manySizes[size]-1-i)
+		}
+		left = left[manySizes[size]:]
+	}
+	w.waiting = nil
+	return nil
+}
+
+// useKey finds the execution that the key made, or keeps the key for the one proposed.
+func (w *triggers) useKey(t store.Trigger, out *store.Triggered) (repeated bool, err error) {
+	k := t.Key
+	var hash string
+	var id []byte
+	known, err := w.one(qKey, []any{k.Namespace, k.Operation, k.Key}, &hash, &id)
+	if err != nil {
+		return false, err
+	}
+	if !known {
+		_, err := w.exec(qKeyInsert, k.Namespace, k.Operation, k.Key, k.Hash, t.Execution[:], int64(t.Request.At))
+		return false, err
+	}
+	if hash != k.Hash {
+		return false, job.Errorf(job.KindConflict, "idempotency_key_reused", "the idempotency key %q was used for another request", k.Key).
+			WithHint("use a new key for a new request")
+	}
+	copy(out.Execution[:], id)
+	if err := w.flush(); err != nil { // it may be an entry of this list
+		return false, err
+	}
+	e, _, partition, err := pendingTrigger(w.link, out.Execution)
+	if err == nil && e != nil {
+		out.Written = store.Written{Partition: partition, Entry: e.ID}
+	}
+	return true, err
+}
