@@ -53,7 +53,7 @@ func (c crop) execution(n int) (job.Execution, job.Shard) {
 		j = 10 + int(mixed>>1)%190
 	}
 	state, shard := job.ExecutionSucceeded, job.ShardSucceeded
-	switch mixed % 100 {
+	switch mixed / 1000 % 100 {
 	case 0, 1:
 		state, shard = job.ExecutionFailed, job.ShardFailed
 	case 2:
@@ -170,7 +170,10 @@ func (c crop) jobsAndLog(ctx context.Context, st store.Store) error {
 	for i := range 5000 {
 		chunk.Lines = append(chunk.Lines, store.LogLine{At: e.EndedAt, Stream: store.LogStdout, Bytes: fmt.Appendf(nil, "line %d of a log that is neither short nor long", i)})
 	}
-	_, err := st.AppendLogs(ctx, store.AppendLogs{Chunks: []store.LogChunk{chunk}, At: e.EndedAt, Limit: 1 << 30})
+	got, err := st.AppendLogs(ctx, store.AppendLogs{Chunks: []store.LogChunk{chunk}, At: e.EndedAt, Limit: 1 << 30})
+	if err == nil && got[0].Fate != store.LogTaken {
+		err = fmt.Errorf("the log was not taken: %s", got[0].Fate)
+	}
 	return err
 }
 

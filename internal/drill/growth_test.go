@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/filter"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -81,6 +82,8 @@ func fields(t *testing.T, small int, run func(t *testing.T, c crop, st store.Sto
 func serveStore(t *testing.T, cfg app.Config, st store.Store) string {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
+	const forever = 9 * 365 * 24 * time.Hour // nothing of the crop is swept
+	cfg.Keep = control.Keep{Executions: forever, Logs: forever, Decisions: forever, Journal: forever, RequestKeys: forever}
 	cfg.Listen, cfg.Store, cfg.Server = "127.0.0.1:0", st, "growth"
 	cfg.Database = ""
 	if cfg.DataDir != "" {

@@ -5,6 +5,7 @@
 package filter
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -85,6 +86,30 @@ func (q *Query) Only(field string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Between is the range, both ends included, outside of which no row matches by what the terms say of a field that is
+// an instant or a number; it lets a store use an order.
+func (q *Query) Between(field string) (least, most int64) {
+	least, most = math.MinInt64, math.MaxInt64
+	for _, t := range q.Terms {
+		if t.Field != field || t.Not {
+			continue
+		}
+		switch t.Op {
+		case Less:
+			most = min(most, t.Number-1)
+		case AtMost:
+			most = min(most, t.Number)
+		case More:
+			least = max(least, t.Number+1)
+		case AtLeast:
+			least = max(least, t.Number)
+		case Is:
+			least, most = max(least, t.Number), min(most, t.Number)
+		}
+	}
+	return least, most
 }
 
 // Matches tells whether every term holds. A term about an instant or a length that the row does not have

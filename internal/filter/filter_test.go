@@ -2,6 +2,7 @@ package filter_test
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,42 @@ func TestOnly(t *testing.T) {
 }
 
 // Whatever the text: no panic, and a fault lies inside the text.
+// What matches lies between the bounds that the query says, and the bounds are no wider than its terms.
+func TestBetween(t *testing.T) {
+	t.Parallel()
+	const none, all = math.MinInt64, math.MaxInt64
+	for _, c := range []struct {
+		text        string
+		least, most int64
+	}{
+		{"", none, all},
+		{"round>3 round<9", 4, 8},
+		{"round>=3 round<=9 round<=7", 3, 7},
+		{"round:5", 5, 5},
+		{"-round>3", none, all},
+		{"shards>3", none, all},
+	} {
+		q, err := filter.Parse(c.text, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if least, most := q.Between("round"); least != c.least || most != c.most {
+			t.Errorf("%s: %d to %d, should be %d to %d", c.text, least, most, c.least, c.most)
+		}
+	}
+	for _, text := range []string{"planned>3h", "planned<1h", "planned>3h planned<1h", "planned<3h", "planned>1h"} {
+		q, err := filter.Parse(text, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := row()
+		least, most := q.Between("planned")
+		if within := least <= r.Planned && r.Planned <= most; within != q.Matches(r) {
+			t.Errorf("%s: matches %v, %d to %d hold %d: %v", text, q.Matches(r), least, most, r.Planned, within)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"state:failed job:x duration>30s planned>2h", `-job:"a\"b",c*`, "planned>=2026-11-01T00:00:00Z", "state:", "job:\xff", "shards>1,2"} {
 		f.Add(seed)

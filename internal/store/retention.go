@@ -34,3 +34,18 @@ type Sweeper interface {
 	// SweepJournal deletes the oldest journal rows of a partition likewise; the newest row always stays.
 	SweepJournal(ctx context.Context, partition int, before job.Instant, limit int) (int, error)
 }
+
+// Over says up to when what is over may go.
+type Over struct {
+	Executions, Logs, Decisions, Journal job.Instant
+	Now                                  job.Instant // months are made ahead of it
+}
+
+// Months is a store that keeps what is over in tables of a month each. Dropping one is cheaper than deleting its rows, but
+// what is over goes up to a month later.
+type Months interface {
+	// SweepMonths drops the months in which everything is older than o says, and makes those of now and of the two
+	// months after it. A month stays as a whole with an execution in it that a request waits for, with a log of what
+	// still runs, or with the newest journal row of a partition. Returns how many tables went.
+	SweepMonths(ctx context.Context, o Over) (int, error)
+}

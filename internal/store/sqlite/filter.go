@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 
@@ -11,12 +12,12 @@ import (
 // Bounds of one call with a query: rows are looked at in pieces, and not without end.
 const (
 	filterPiece = 500
-	filterMost  = 20_000
-	filterWalks = 20 // pieces that may be short: each looks at walkRows rows
+	filterMost  = 3_000
+	farthest    = 1<<48 - 1 // ms, the last that an id can carry
 )
 
 // queried reads on until a page of what the query selects is full. It ends before that when it has looked at
-// filterMost rows; the page is then short and leads on.
+// filterMost rows, or the list itself at as many as it may; the page is then short and leads on.
 func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
 	narrow := f
 	if v, ok := f.Query.Only("job"); ok && f.Job == "" {
@@ -28,8 +29,12 @@ func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Exe
 	if v, ok := f.Query.Only("state"); ok && f.State == "" {
 		narrow.State = job.ExecutionState(v)
 	}
+	least, most := f.Query.Between("planned") // ids sort by it
+	if err := notAfter(&narrow, most); err != nil {
+		return nil, "", err
+	}
 	found := pageful[job.Execution]{limit: f.Rows()}
-	for looked, walks := 0, 1; ; walks++ {
+	for looked := 0; ; {
 		narrow.Limit = min(filterPiece, filterMost-looked)
 		rows, next, err := s.listed(ctx, narrow)
 		if err != nil {
@@ -41,9 +46,26 @@ func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Exe
 				return found.rows, found.next(listExecutions, func(e job.Execution) any { return e.ID }), nil
 			}
 		}
-		if next == "" || looked >= filterMost || walks == filterWalks {
+		if n := len(rows); n > 0 && int64(rows[n-1].PlannedAt) < least {
+			next = "" // all behind it is older
+		}
+		if next == "" || looked >= filterMost || len(rows) < narrow.Limit {
 			return found.rows, next, nil
 		}
 		narrow.After = next
 	}
+}
+
+// notAfter makes a list begin at what is planned at most then, if it would begin before.
+func notAfter(f *store.ExecutionFilter, most int64) error {
+	if most < 0 || most >= farthest {
+		return nil
+	}
+	begin := job.RequestedID(job.Instant(most+1), [10]byte{}) // no id of that millisecond is smaller
+	var after job.ExecutionID
+	more, err := store.ParseAfter(listExecutions, f.After, &after)
+	if err == nil && (!more || bytes.Compare(begin[:], after[:]) < 0) {
+		f.After = store.After(listExecutions, begin)
+	}
+	return err
 }
