@@ -27,7 +27,7 @@ type get struct {
 }
 
 func newGetCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "get", Short: "List jobs, executions, shards, workers, pools or decisions"}
+	cmd := &cobra.Command{Use: "get", Short: "List jobs, executions, shards, workers, pools, servers or decisions"}
 	add := func(use, short string, args cobra.PositionalArgs, flags string, run func(*get, context.Context, *takt.Client, []string) (*listing, error)) {
 		q := get{g: g}
 		sub := &cobra.Command{Use: use, Short: short, Args: args, Aliases: []string{strings.TrimSuffix(strings.Fields(use)[0], "s")},
@@ -60,6 +60,7 @@ func newGetCommand(g *global) *cobra.Command {
 	add("shards EXECUTION", "List the shards of an execution", cobra.ExactArgs(1), "l", (*get).shards)
 	add("workers", "List live workers", cobra.NoArgs, "p", (*get).workers)
 	add("pools", "List pools that have workers or work", cobra.NoArgs, "", (*get).pools)
+	add("servers", "List the servers on the database", cobra.NoArgs, "", (*get).servers)
 	add("decisions", "List planned instants that became no execution", cobra.NoArgs, "lj", (*get).decisions)
 	return cmd
 }

@@ -51,6 +51,7 @@ var helpPages = map[string]helpPage{
 	"takt get executions": {codes: readCodes, example: "  takt get executions --job reindex --state failed\n  takt get executions -w"},
 	"takt get jobs":       {codes: readCodes, example: "  takt get jobs -l app=billing -o wide\n  takt get jobs reindex -o yaml"},
 	"takt get pools":      {codes: readCodes, example: "  takt get pools -o json"},
+	"takt get servers":    {codes: readCodes, example: "  takt get servers\n  takt get servers -o json"},
 	"takt get shards":     {codes: readCodes, example: "  takt get shards 06cw1bq0fr8j1x4cw6h3ybkq2c -w"},
 	"takt get workers":    {codes: readCodes, example: "  takt get workers --pool billing -o wide"},
 	"takt history":        {codes: readCodes},

@@ -67,6 +67,10 @@ type Config struct {
 	// Peers are the other servers, and PeerKey is what they show here. nil: this server is alone.
 	Peers   *peer.Peers
 	PeerKey string
+	// Cluster knows all servers. ServerName and Incarnation are this one's. nil: there is no other.
+	Cluster     Cluster
+	ServerName  string
+	Incarnation string
 }
 
 type server struct {
@@ -85,6 +89,9 @@ type server struct {
 	limits       Limits
 	peers        *peer.Peers
 	peerKey      []byte
+	cluster      Cluster
+	name         string
+	incarnation  string
 	started      time.Time
 
 	mux      *http.ServeMux
@@ -112,6 +119,7 @@ func New(c Config) http.Handler {
 	s.retention()
 	s.backups()
 	s.live()
+	s.servers()
 	s.worker()
 	s.between()
 	s.health()
@@ -126,13 +134,17 @@ func build(c Config) *server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Cluster == nil {
+		c.Cluster = alone{c.Owners}
+	}
 	if c.Stopping == nil {
 		c.Stopping = func() bool { return false }
 	}
 	s := &server{control: c.Control, owners: c.Owners, node: c.Node, pulse: newPulse(c.Store), version: c.Version,
 		tokens: newTokens(c.Token, c.WorkerToken), loopbackOnly: c.LoopbackOnly, hosts: c.Hosts, logger: c.Logger, now: c.Now,
 		stopping: c.Stopping, backup: c.Backup, limits: c.Limits.withDefaults(),
-		peers: c.Peers, peerKey: []byte(c.PeerKey), started: c.Now(), mux: http.NewServeMux()}
+		peers: c.Peers, peerKey: []byte(c.PeerKey), cluster: c.Cluster, name: c.ServerName,
+		incarnation: c.Incarnation, started: c.Now(), mux: http.NewServeMux()}
 	config := huma.DefaultConfig("Takt", c.Version)
 	config.CreateHooks = nil                     // no $schema in bodies
 	config.OpenAPIPath, config.DocsPath = "", "" // the document is served by us; huma's page loads from a CDN

@@ -27,7 +27,7 @@ var want = map[string][]string{
 	"/api/v1/namespaces/{ns}/executions": {"get", "post"}, "/api/v1/namespaces/{ns}/executions/{id}": {"get"},
 	"/api/v1/namespaces/{ns}/executions/{id}/shards": {"get"}, "/api/v1/namespaces/{ns}/executions/{id}/cancel": {"post"},
 	"/api/v1/namespaces/{ns}/executions/{id}/rerun": {"post"}, "/api/v1/namespaces/{ns}/workers": {"get"}, "/api/v1/namespaces/{ns}/pools": {"get"},
-	"/api/v1/namespaces/{ns}/retention": {"get", "put"}, "/api/v1/backup": {"get"},
+	"/api/v1/namespaces/{ns}/retention": {"get", "put"}, "/api/v1/backup": {"get"}, "/api/v1/servers": {"get"},
 	"/api/v1/worker/open": {"post"}, "/api/v1/worker/poll": {"post"}, "/api/v1/worker/heartbeat": {"post"},
 	"/api/v1/worker/report": {"post"}, "/api/v1/worker/close": {"post"},
 	"/api/v1/worker/log": {"post"}, "/api/v1/namespaces/{ns}/executions/{id}/logs": {"get"},

@@ -32,20 +32,21 @@ const (
 
 // App is an assembled node.
 type App struct {
-	cfg        Config
-	lock       *dirLock // nil without a data directory
-	store      store.Store
-	owned      bool // the store was opened here
-	node       *partition.Node
-	peers      *peer.Peers // nil: this server is alone
-	peerKey    string      // what other servers show here
-	advertised string
-	handler    http.Handler
-	listener   net.Listener
-	tls        *tls.Config // nil: plain HTTP
-	stopping   atomic.Bool
-	copying    sync.Mutex // held while a copy for a download is there
-	closed     sync.Once
+	cfg         Config
+	lock        *dirLock // nil without a data directory
+	store       store.Store
+	owned       bool // the store was opened here
+	node        *partition.Node
+	peers       *peer.Peers // nil: this server is alone
+	peerKey     string      // what other servers show here
+	advertised  string
+	incarnation string
+	handler     http.Handler
+	listener    net.Listener
+	tls         *tls.Config // nil: plain HTTP
+	stopping    atomic.Bool
+	copying     sync.Mutex // held while a copy for a download is there
+	closed      sync.Once
 }
 
 // New assembles a node: it takes the data directory, opens the database, and listens, but starts nothing.
@@ -107,6 +108,8 @@ func (a *App) assemble(ctx context.Context) error {
 		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
 		Peers:    a.peers,
 		PeerKey:  a.peerKey,
+
+		Cluster: a.node, ServerName: cfg.Server, Incarnation: a.incarnation,
 	})
 	return nil
 }
@@ -131,7 +134,7 @@ func (a *App) newNode(ctx context.Context) (*partition.Node, error) {
 	if cfg.Tune != nil {
 		cfg.Tune(&pc)
 	}
-	a.peerKey, a.advertised = pc.Self.Key, pc.Self.Address
+	a.peerKey, a.advertised, a.incarnation = pc.Self.Key, pc.Self.Address, pc.Incarnation
 	return partition.NewNode(ctx, pc)
 }
 
