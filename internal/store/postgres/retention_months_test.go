@@ -89,7 +89,7 @@ func TestSweepMonths(t *testing.T) {
 	at := dayOf("2027-05-15")
 	over := store.Over{Executions: at, Logs: at, Decisions: at, Journal: at, Now: dayOf("2027-05-31")}
 	n, err := s.SweepMonths(t.Context(), over)
-	if err != nil || n != 8 { // executions and shards of January; chunks and logs of January and February; decisions and journal of both
+	if err != nil || n != 10 { // executions and shards of January; chunks, logs, decisions and journal of January and February
 		t.Errorf("%d tables, %v", n, err)
 	}
 	for _, table := range []string{"history_executions", "history_shards"} {
