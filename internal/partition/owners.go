@@ -42,16 +42,17 @@ type Owners interface {
 
 // Stats is what a runner counts, since the process started, over all its engines.
 type Stats struct {
-	Partition int
-	Owned     bool
-	Epoch     job.Epoch
-	Seq       int64
-	Steps     int64
-	Events    int64
-	Commits   int64
-	CommitErr int64
-	Engines   int64 // engines made: 1, and one more after every failed or unknown commit
-	Poisoned  int64
-	CommitP99 time.Duration // of the newest 1,000
+	Partition  int
+	Owned      bool
+	Epoch      job.Epoch
+	Seq        int64
+	Steps      int64
+	Events     int64
+	Commits    int64
+	CommitErr  int64
+	Engines    int64 // engines made: 1, and one more after every failed or unknown commit
+	Poisoned   int64
+	CommitP99  time.Duration // of the newest 1,000
+	Executions Executions
 	engine.Counters
 }

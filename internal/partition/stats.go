@@ -42,6 +42,10 @@ func (y *tally) fact(f engine.Fact) {
 		if f.Note != kindOf(engine.Heartbeat{}) { // the items of reports count
 			c.Stale++
 		}
+	case engine.FactExecutionCreated:
+		y.stats.Executions.Created++
+	case engine.FactExecutionState:
+		y.stats.Executions.ended(f.To)
 	case engine.FactLeaseGranted:
 		c.Granted++
 	case engine.FactLeaseRenewed:
