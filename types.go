@@ -84,6 +84,8 @@ type JobStatus struct {
 	LastPlannedAt *time.Time `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
 	Paused        *JobPause  `json:"paused,omitempty" doc:"Present while the job is paused."`
 	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
+
+	Warnings []ProblemError `json:"warnings,omitempty" doc:"Of a write: what was taken and is probably not meant, such as an instant that has passed."`
 }
 
 // JobList is a page of jobs.

@@ -64,6 +64,8 @@ type AppliedJob struct {
 	Fires       []Fire        `json:"fires,omitempty" doc:"The next five."`
 	FiresBefore []Fire        `json:"firesBefore,omitempty" doc:"The next five under the revision before."`
 	Effect      string        `json:"effect,omitempty" enum:"effective,pending"`
+
+	Warnings []ProblemError `json:"warnings,omitempty" doc:"What was taken and is probably not meant, such as an instant that has passed."`
 }
 
 // FieldChange is one field of a document that differs between two revisions.

@@ -128,6 +128,7 @@ func (a *apply) run(cmd *cobra.Command) error {
 	if err != nil {
 		return refusedSet(cmd, "cannot apply "+counted(len(docs), "job"), docs, err)
 	}
+	warn(cmd.ErrOrStderr(), docs, out.Items)
 	if isData(a.format) {
 		return printData(cmd.OutOrStdout(), a.format, appliedList(&out))
 	}
@@ -145,6 +146,8 @@ type applied struct {
 	Action  string             `json:"action"`
 	Changes []takt.FieldChange `json:"changes,omitempty"`
 	Fires   []takt.Fire        `json:"fires,omitempty"`
+
+	Warnings []takt.ProblemError `json:"warnings,omitempty"`
 }
 
 func appliedList(r *takt.ApplyResult) any {
@@ -156,7 +159,7 @@ func appliedList(r *takt.ApplyResult) any {
 		if x.Job.Status != nil {
 			x.Job.Status.Effect = x.Effect
 		}
-		list.Items = append(list.Items, applied{x.Job, x.Action, x.Changes, x.Fires})
+		list.Items = append(list.Items, applied{x.Job, x.Action, x.Changes, x.Fires, x.Warnings})
 	}
 	return list
 }

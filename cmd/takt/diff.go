@@ -41,6 +41,7 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 			if err != nil {
 				return refusedSet(cmd, "cannot compare "+counted(len(docs), "job"), docs, err)
 			}
+			warn(cmd.ErrOrStderr(), docs, out.Items)
 			return printDiff(cmd.OutOrStdout(), &out, format)
 		},
 	}

@@ -92,6 +92,22 @@ func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) 
 	return f
 }
 
+// warn shows the server's warnings about the documents where they stand in the files.
+func warn(w io.Writer, docs []jobfile.Doc, applied []takt.AppliedJob) {
+	for i := range min(len(docs), len(applied)) {
+		for _, x := range applied[i].Warnings {
+			warnOf(w, docs[i].At(x.Field, x.Message, x.Hint))
+		}
+	}
+}
+
+func warnOf(w io.Writer, e *jobfile.Error) {
+	fmt.Fprintf(w, "warning: %s\n", printable(e.Error()))
+	if e.Hint != "" {
+		fmt.Fprintf(w, "  do:  %s\n", printable(e.Hint))
+	}
+}
+
 // badFile prints every fault of the files on a line of its own.
 func badFile(w io.Writer, err error) error {
 	faults, ok := errors.AsType[jobfile.Errors](err)

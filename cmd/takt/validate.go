@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -31,6 +32,12 @@ file, line and column. With --online the server judges them too; nothing is writ
 				in.DryRun = true
 				if _, err := c.Apply(cmd.Context(), in); err != nil {
 					return refusedSet(cmd, "the server refuses "+counted(len(docs), "job"), docs, err)
+				}
+			}
+			now := time.Now()
+			for i := range docs {
+				for _, e := range docs[i].Passed(now) {
+					warnOf(cmd.ErrOrStderr(), e)
 				}
 			}
 			if isData(format) {

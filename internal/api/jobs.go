@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -108,6 +110,9 @@ func (s *server) fromApplied(a *control.Applied, dry bool) takt.AppliedJob {
 	if dry {
 		out.Effect = ""
 	}
+	if a.Action == store.ActionCreated || a.Action == store.ActionChanged {
+		out.Warnings = warnings(&a.Definition, s.now())
+	}
 	switch a.Action {
 	case store.ActionCreated:
 		out.Changes = changes(nil, &a.Definition)
@@ -173,6 +178,24 @@ func (s *server) put(p control.Put, err error) (*jobOutput, error) {
 	out := &jobOutput{Status: http.StatusOK, ETag: etag(p.Row.Definition.Revision), Body: s.fromJob(&p.Row)}
 	out.Body.Status.Effect = string(p.Effect)
 	return out, nil
+}
+
+// warnings tell what a write took although it is probably not meant: an instant that has passed. It is no fault, for a
+// file stays valid when its time has come; but nothing of the past fires, and that must not go unsaid.
+func warnings(d *job.Definition, now time.Time) (out []takt.ProblemError) {
+	named := 0
+	for _, x := range d.Spec.Schedules {
+		field := "spec.schedule.at"
+		if x.ID != job.MainSchedule {
+			field = fmt.Sprintf("spec.schedules[%d].at", named)
+			named++
+		}
+		if !x.At.IsZero() && !x.At.After(now) {
+			out = append(out, takt.ProblemError{Field: field, Code: "instant_passed", Message: "this instant has passed: the schedule does not fire (again)",
+				Hint: "name an instant that lies ahead, or run the job now: takt trigger " + d.Name})
+		}
+	}
+	return out
 }
 
 func (s *server) listRevisions(ctx context.Context, in *struct {

@@ -142,6 +142,7 @@ func (s *server) putJob(ctx context.Context, in *putJobInput) (*jobOutput, error
 	}
 	out := &jobOutput{Status: http.StatusOK, ETag: etag(put.Row.Definition.Revision), Body: s.fromJob(&put.Row)}
 	out.Body.Status.Effect = string(put.Effect)
+	out.Body.Status.Warnings = warnings(&put.Row.Definition, s.now())
 	if put.Created {
 		out.Status = http.StatusCreated
 	}

@@ -92,3 +92,19 @@ func (d *Doc) checkSchedule(s *takt.ScheduleSpec, field string) Errors {
 	}
 	return nil
 }
+
+// Passed are warnings about instants that are not after now: such a schedule does not fire.
+func (d *Doc) Passed(now time.Time) (warnings Errors) {
+	check := func(at *time.Time, field string) {
+		if at != nil && !at.After(now) {
+			warnings = append(warnings, d.At(field, "this instant has passed: the schedule does not fire (again)", "name an instant that lies ahead"))
+		}
+	}
+	if s := d.Job.Spec.Schedule; s != nil {
+		check(s.At, "spec.schedule.at")
+	}
+	for i := range d.Job.Spec.Schedules {
+		check(d.Job.Spec.Schedules[i].At, fmt.Sprintf("spec.schedules[%d].at", i))
+	}
+	return warnings
+}
