@@ -27,6 +27,7 @@ type database struct {
 	mates     map[int]*database // by partition, this one too: revisions, cursors and planners are theirs together
 	planners  map[job.UID]int   // of jobs that have cursors
 	homes     map[job.UID]int   // where a job was created
+	anybody   bool              // writes cursors (mutant)
 	inbox     []engine.Entry
 	behind    map[int64]bool // cancels that were asked while their trigger waited
 	entries   *int64
@@ -138,8 +139,11 @@ func (d *database) commit(b *engine.Batch) error {
 
 func (d *database) writeCursors(b *engine.Batch) error {
 	for _, c := range b.Cursors {
-		if p := d.planner(c.Job); p != d.partition {
+		if p := d.planner(c.Job); p != d.partition && !d.anybody {
 			return fmt.Errorf("planner guard: partition %d writes a cursor, the planner is %d", d.partition, p)
+		}
+		if old := d.cursors[cursorKey{c.Job, c.Schedule}]; c.Last < old.Last {
+			return fmt.Errorf("a cursor goes back from %+v to %+v", old, c)
 		}
 		d.cursors[cursorKey{c.Job, c.Schedule}], d.planners[c.Job] = c, d.partition
 	}
@@ -149,7 +153,7 @@ func (d *database) writeCursors(b *engine.Batch) error {
 		}
 	}
 	for _, h := range b.Handovers {
-		if len(d.cursorsOf(h.Job)) == 0 || d.planner(h.Job) != d.partition {
+		if !d.anybody && (len(d.cursorsOf(h.Job)) == 0 || d.planner(h.Job) != d.partition) {
 			return fmt.Errorf("planner guard: partition %d hands over what it does not plan", d.partition)
 		}
 		d.planners[h.Job] = h.Partition
@@ -346,7 +350,7 @@ func (d *database) duePage(w engine.WantDue) engine.DuePage {
 	var due []job.Cursor
 	for _, c := range d.cursors {
 		def := d.newest(c.Job)
-		if c.Next != 0 && c.Next <= w.Until && !def.Spec.Disabled && def.Deleted == nil && d.planners[c.Job] == d.partition && (w.After == nil || compareCursors(c, *w.After) > 0) {
+		if c.Next != 0 && c.Next <= w.Until && (!def.Spec.Disabled || c.Revision != def.Revision) && def.Deleted == nil && d.planners[c.Job] == d.partition && (w.After == nil || compareCursors(c, *w.After) > 0) {
 			due = append(due, c)
 		}
 	}

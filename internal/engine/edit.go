@@ -30,11 +30,18 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		delete(cursors, s.ID)
 		e.replan(def, s, c, last)
 	}
+	kept := len(def.Spec.Schedules) > 0
 	for _, c := range sortedCursors(cursors) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
-		e.dropCursor(c)
+		if kept {
+			e.dropCursor(c)
+			continue
+		}
+		// One stays, so that schedules that come later do not go back behind it, and the planner is still known.
+		kept = true
+		e.writeCursor(job.Cursor{Job: c.Job, Schedule: c.Schedule, Revision: def.Revision, Last: last})
 	}
-	if entry.Place != e.cfg.Partition && len(def.Spec.Schedules) > 0 {
+	if kept && entry.Place != e.cfg.Partition {
 		e.handOver(def, entry.Place)
 	}
 	e.plan() // what is owed on

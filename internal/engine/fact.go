@@ -28,7 +28,7 @@ const (
 	FactPlanned          FactKind = "planned" // a cursor moved over At
 	FactDecided          FactKind = "decided" // an instant or range that became no execution
 	FactJobChanged       FactKind = "job_changed"
-	FactJobHandedOver    FactKind = "job_handed_over" // to the partition Count
+	FactJobHandedOver    FactKind = "job_handed_over" // another partition plans it from here on
 	FactJobDeleted       FactKind = "job_deleted"
 	FactRerun            FactKind = "rerun"
 	FactSetAside         FactKind = "set_aside"

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/taktsched/takt/internal/job"
+import (
+	"fmt"
+
+	"github.com/taktsched/takt/internal/job"
+)
 
 // A job is planned by one partition: the one that its cursors name. Only that one writes them; while a job has none,
 // only the partition that the job was created in may make them. So there is always exactly one writer, also while
@@ -36,7 +40,7 @@ func (e *Engine) handOver(def *job.Definition, to int) {
 	}
 	e.step.handed[def.UID] = true
 	e.step.batch.Handovers = append(e.step.batch.Handovers, Handover{Job: def.UID, Partition: to})
-	e.fact(Fact{Kind: FactJobHandedOver, Job: def.Namespace + "/" + def.Name, Count: int64(to)})
+	e.fact(Fact{Kind: FactJobHandedOver, Job: def.Namespace + "/" + def.Name, Count: def.Revision, Note: fmt.Sprintf("to partition %d", to)})
 }
 
 // forward gives an entry to the inbox of another partition.

@@ -122,7 +122,7 @@ func (e *Engine) duePage(ev DuePage) {
 func (e *Engine) takeDue(item *Due, page *DuePage) {
 	c := item.Cursor
 	here := e.due.entries[dueKey{c.Job, c.Schedule}]
-	changed := e.pages.cursorChanged(dueKey{c.Job, c.Schedule}, page.Seq)
+	changed := e.cursorChanged(dueKey{c.Job, c.Schedule}, page.Seq)
 	switch {
 	case e.due.unsure[c.Job]:
 	case changed && here == nil:
@@ -141,6 +141,14 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 	default:
 		e.follow(item.Definition, c, page.Until)
 	}
+}
+
+// cursorChanged tells that a cursor is not any more as a page shows it: a batch behind the page has changed it, or an
+// entry that this very step took before the page.
+func (e *Engine) cursorChanged(k dueKey, seq int64) bool {
+	_, written := e.step.cursors[k]
+	_, dropped := e.step.dropped[k]
+	return e.pages.cursorChanged(k, seq) || !e.pages.off && (written || dropped || e.step.handed[k.job])
 }
 
 // follow puts a schedule into the book, unless it does not parse (it was checked when it was written).
@@ -298,7 +306,7 @@ func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
 
 // advance moves the cursor behind an instant that was decided.
 func (e *Engine) advance(d *dueEntry, at job.Instant) {
-	d.cursor.Last, d.cursor.Next = at, 0
+	d.cursor.Last, d.cursor.Next = max(d.cursor.Last, at), 0
 	if next, ok := d.sched.Next(at.Time()); ok {
 		d.cursor.Next = job.InstantOf(next)
 	}

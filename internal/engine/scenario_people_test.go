@@ -141,7 +141,7 @@ func (s *scenario) doPartition(c *command) error {
 	s.world = to
 	if to == nil {
 		s.world = newWorld(from.cfg)
-		s.world.cfg.Partition, s.world.db, s.show = n, from.db.mate(n), from.show
+		s.cfg.Partition, s.db, s.show = n, from.db.mate(n), from.show
 	}
 	s.mono, s.skew = from.mono, from.skew
 	if to == nil {

@@ -97,7 +97,8 @@ type Engine interface {
 	InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error)
 
 	// DuePage, BacklogPage and ExecutionPage answer engine.Want; each is one snapshot with its Seq.
-	// DuePage skips disabled jobs. ExecutionPage looks into live rows, then into history. Each is bounded by
+	// DuePage skips disabled jobs whose cursors are of that revision: one that the owner has not taken in yet shows, so
+	// that pages read one after the other do not show some of its schedules only. ExecutionPage looks into live rows, then into history. Each is bounded by
 	// PageBytes: DuePage and BacklogPage then end early with Partial, ExecutionPage leaves the ids that it
 	// did not come to out of Asked.
 	DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error)

@@ -63,7 +63,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, facts string, singly bool) (again bool, err error) {
 	err = s.write(ctx, rankCommit, "commit", func(w *link) error {
 		c := commit{link: w, skip: s.skip, fence: f, batch: b, singly: singly, ended: map[job.ExecutionID]*ending{}}
-		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
+		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.forward, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
 			if err := part(); err != nil {
 				again = errors.Is(err, errSingly)
 				return err
@@ -144,6 +144,10 @@ func (c *commit) consume() error {
 			return fenced("entry_guard", "inbox entry %d of partition %d is not there", id, c.fence.Partition)
 		}
 	}
+	return nil
+}
+
+func (c *commit) forward() error {
 	for _, f := range c.batch.Forwarded {
 		n, err := c.exec(qForward, int64(f.Partition), f.Entry, int64(c.fence.Partition))
 		if err != nil {

@@ -43,7 +43,7 @@ var (
 	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
 		FROM cursors c INDEXED BY cursors_due
 		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
-		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND j.disabled = 0
+		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND (j.disabled = 0 OR c.revision <> j.revision)
 		ORDER BY c.next, c.job, c.schedule LIMIT ?`)
 	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions INDEXED BY executions_backlog
 		WHERE partition = ? AND state = 'queued' AND (planned_at, id) > (?, ?) ORDER BY planned_at, id LIMIT ?`)

@@ -65,7 +65,7 @@ func (w *twin) DuePage(_ context.Context, partition int, want engine.WantDue) (e
 	out := engine.DuePage{Seq: w.parts[partition].Seq, Until: want.Until}
 	for _, c := range ordered(w.cursors, func(a, b twinCursor) int { return compareCursors(a.Cursor, b.Cursor) }) {
 		d := w.definition(c.Job, 0)
-		if c.partition != partition || c.Next == 0 || c.Next > want.Until || d == nil || d.Spec.Disabled || d.Deleted != nil {
+		if c.partition != partition || c.Next == 0 || c.Next > want.Until || d == nil || d.Spec.Disabled && d.Revision == c.Revision || d.Deleted != nil {
 			continue
 		}
 		if want.After != nil && compareCursors(c.Cursor, *want.After) <= 0 {
