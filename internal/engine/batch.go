@@ -36,8 +36,13 @@ type Batch struct {
 	Facts       []Fact // the journal row (partition, Seq): one per commit, also when empty
 }
 
-// Empty tells whether there is nothing to commit.
+// Empty tells whether there is nothing to commit. Facts say what the rest does; that a clock was set stands alone.
 func (b *Batch) Empty() bool {
+	for i := range b.Facts {
+		if b.Facts[i].Kind == FactClockStepped {
+			return false
+		}
+	}
 	return len(b.Executions) == 0 && len(b.Shards) == 0 && len(b.Cursors) == 0 && len(b.DropCursors) == 0 &&
 		len(b.Decisions) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers) == 0 && len(b.Forwarded) == 0
 }

@@ -110,4 +110,7 @@ type Counters struct {
 	Undelivered int64
 	TimedOut    int64
 	Poisoned    int64
+
+	ClockSteps   int64 // of the clock that is planned by, and of the server's
+	WorkerClocks int64 // sessions whose clock was found wrong by more than ClockAlarm
 }

@@ -153,6 +153,8 @@ func (e *Engine) take(ev Event) {
 		e.load(ev)
 	case SetAside:
 		e.setAside(ev)
+	case ClockStepped:
+		e.fact(Fact{Kind: FactClockStepped, Note: ev.Clock + " " + ev.By.String()})
 	case ExecutionPage:
 		e.executionPage(ev)
 	case ShardPage:

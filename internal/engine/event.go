@@ -17,6 +17,12 @@ type Now struct {
 // in the slice.
 type Event interface{ rank() int }
 
+// Whose clock was set.
+const (
+	ClockOfDatabase = "database"
+	ClockOfServer   = "server"
+)
+
 // ReplyID connects a call with its Answer. The runner draws it.
 type ReplyID uint64
 
@@ -33,6 +39,12 @@ type (
 		Executions []Row   // every live execution that is not queued, with all its shards
 		LeftOut    []About // made an engine panic, or its commit be refused, outside of any event: it does without them
 		Takeover   bool    // another incarnation owned it before: verdicts wait TTL + P instead of TTL
+	}
+
+	// ClockStepped says that a wall clock was set. It is recorded, and moves nothing: Now.Wall says what counts.
+	ClockStepped struct {
+		Clock string        // ClockOfDatabase or ClockOfServer
+		By    time.Duration // forward; negative: back
 	}
 
 	// InboxPage is entries read from the partition's inbox, in the order they should be taken.
@@ -259,6 +271,7 @@ type ReportItem struct {
 // What arrived beats expiry.
 func (Loaded) rank() int        { return 0 }
 func (SetAside) rank() int      { return 1 }
+func (ClockStepped) rank() int  { return 1 }
 func (ExecutionPage) rank() int { return 2 }
 func (ShardPage) rank() int     { return 2 }
 func (InboxPage) rank() int     { return 3 }

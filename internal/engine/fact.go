@@ -32,7 +32,8 @@ const (
 	FactJobDeleted       FactKind = "job_deleted"
 	FactRerun            FactKind = "rerun"
 	FactSetAside         FactKind = "set_aside"
-	FactClockStepped     FactKind = "clock_stepped"
+	FactClockStepped     FactKind = "clock_stepped" // Note: whose, and by how much
+	FactWorkerClock      FactKind = "worker_clock"  // (trace) wrong by more than ClockAlarm
 )
 
 // Fact is one thing that a step decided, as the journal keeps it. Fields that do not apply are zero.

@@ -112,9 +112,24 @@ func (e *Engine) open(ev SessionOpen) {
 		e.fact(Fact{Kind: FactSessionOpened, Session: s.ID, Worker: s.Worker, Note: s.Namespace + "/" + s.Pool})
 	}
 	e.heard(s, ev.Call)
-	s.clock = ev.Clock
+	e.clockOf(s, ev.Clock)
 	e.arm(s)
 	e.answer(ev.Reply, &Opened{Session: s.Session, Call: ev.Call})
+}
+
+// ClockAlarm is how far a worker's wall clock may be off before somebody is told.
+const ClockAlarm = 5 * time.Second
+
+// clockOf takes in what a worker's call said of its clock; nil: nothing.
+func (e *Engine) clockOf(s *session, ahead *time.Duration) {
+	if ahead == nil {
+		return
+	}
+	wrong := func(d *time.Duration) bool { return d != nil && d.Abs() > ClockAlarm }
+	if wrong(ahead) && !wrong(s.clock) {
+		e.traceFact(Fact{Kind: FactWorkerClock, Session: s.ID, Worker: s.Worker, Note: ahead.String()})
+	}
+	s.clock = ahead
 }
 
 func (e *Engine) addSession(row job.Session) *session {
@@ -267,9 +282,7 @@ func (e *Engine) heartbeat(ev Heartbeat) {
 		return
 	}
 	e.heard(s, ev.Call)
-	if ev.Clock != nil {
-		s.clock = ev.Clock
-	}
+	e.clockOf(s, ev.Clock)
 	b := &Beaten{Call: ev.Call}
 	for _, held := range ev.Held {
 		h := s.held[held.Token]

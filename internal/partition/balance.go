@@ -113,7 +113,8 @@ type candidate struct {
 	marks             []string
 }
 
-// judged begins and ends this server's sitting out.
+// judged begins and ends this server's sitting out. The judgement must have stood for P: of two servers that lose each
+// other one is marked a moment before the other, and must not take that moment for the whole truth.
 func (m *members) judged(now time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -130,7 +131,16 @@ func (m *members) judged(now time.Duration) {
 			servers = append(servers, c)
 		}
 	}
-	switch out := slices.Contains(sitters(servers), self); {
+	out := slices.Contains(sitters(servers), self)
+	switch {
+	case !out:
+		m.blame = 0
+	case m.blame == 0:
+		m.blame = max(now, 1)
+	}
+	switch {
+	case out && !was && now-m.blame < m.n.cfg.Lease.OwnerTTL:
+		return
 	case out && !m.n.cfg.Switches.NeverSitsOut:
 		m.out = now + sitsOutFor
 		if !was {

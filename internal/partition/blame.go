@@ -75,6 +75,9 @@ func (t *tenure) alarms(res engine.Result) {
 			if f.Kind == engine.FactSetAside && f.Reason != job.ReasonBadEntry { // those are logged where they are convicted
 				t.log.Error("set aside", "what", f.Note, "job", f.Job, "execution", f.Execution)
 			}
+			if f.Kind == engine.FactWorkerClock {
+				t.log.Warn("a worker's wall clock is wrong by more than 5 s; leases do not depend on it, but what its handlers do with the time may", "worker", f.Worker, "session", f.Session, "ahead", f.Note)
+			}
 		}
 	}
 }

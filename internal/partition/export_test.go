@@ -32,7 +32,7 @@ func HolderDeadline(l Lease, before time.Duration) time.Duration { return l.hold
 
 // Wall is a wall clock as an engine sees it.
 func Wall(read func() time.Time) func(mono time.Duration) int64 {
-	w := wall{read: read, log: slog.New(slog.DiscardHandler)}
+	w := wall{planned: stepper{read: read}, log: slog.New(slog.DiscardHandler)}
 	return func(mono time.Duration) int64 { return int64(w.now(mono)) }
 }
 

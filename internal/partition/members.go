@@ -25,6 +25,7 @@ type members struct {
 	mu    sync.Mutex
 	peers map[string]*peer // of every row that was seen, the own one too
 	out   time.Duration    // mono until which this server sits out; 0: it does not
+	blame time.Duration    // mono since when all others have marked this server; 0: they have not
 	gone  bool             // it stops, and takes nothing any more
 	cut   func()           // ends the writing of the own row that is under way
 }

@@ -31,6 +31,7 @@ type Node struct {
 	entries *entries
 	members *members // nil: the sole server, or Config.Live tells who lives
 	hinter  *hinter
+	offset  *offset
 	look    chan struct{} // asks the watcher to look at once
 	reply   atomic.Uint64 // newest engine.ReplyID
 	running atomic.Bool
@@ -52,6 +53,7 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, start: time.Now(), clock: boottime.Start(), entries: newEntries(), look: make(chan struct{}, 1),
 		hinter: newHinter(cfg.Store)}
+	n.offset = newOffset(n)
 	if cfg.Live == nil {
 		n.members = newMembers(n)
 		n.cfg.Live = n.members.live
@@ -163,6 +165,9 @@ func (w *watcher) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := n.offset.measure(ctx); err != nil {
+		return err
+	}
 	if w.lineage, err = n.watchLineage(ctx, w.lineage); err != nil {
 		return err
 	}
@@ -254,7 +259,7 @@ func (n *Node) Call(ctx context.Context, partition int, seen job.Epoch, ev engin
 		return Reply{}, noOwner(partition)
 	}
 	if seen > t.epoch && !n.cfg.Switches.EpochsIgnored {
-		if int64(seen) > n.cfg.Wall().Add(epochAhead).UnixMicro() {
+		if int64(seen) > n.Now().Add(epochAhead).UnixMicro() {
 			return Reply{}, job.Errorf(job.KindInvalid, "epoch_implausible", "no server has had the epoch %d", seen)
 		}
 		s.outranked(t, seen)
@@ -334,6 +339,8 @@ func kindOf(ev engine.Event) string {
 		return "inspect"
 	case engine.SetAside:
 		return "set_aside"
+	case engine.ClockStepped:
+		return "clock_stepped"
 	default:
 		return "unknown"
 	}

@@ -208,7 +208,7 @@ func (s *seat) take(ctx context.Context, v sighting) (*tenure, error) {
 	keep := n.cfg.Switches.KeepEpoch && row.Owner == n.cfg.Incarnation
 	if !keep {
 		var err error
-		row, err = n.cfg.Store.AcquirePartition(ctx, v.row, n.cfg.Incarnation, max(n.cfg.Wall().UnixMicro(), floor))
+		row, err = n.cfg.Store.AcquirePartition(ctx, v.row, n.cfg.Incarnation, max(n.Now().UnixMicro(), floor))
 		if err != nil {
 			return nil, err
 		}

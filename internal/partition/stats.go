@@ -46,6 +46,10 @@ func (y *tally) fact(f engine.Fact) {
 		y.stats.Executions.Created++
 	case engine.FactExecutionState:
 		y.stats.Executions.ended(f.To)
+	case engine.FactWorkerClock:
+		c.WorkerClocks++
+	case engine.FactClockStepped:
+		c.ClockSteps++
 	case engine.FactLeaseGranted:
 		c.Granted++
 	case engine.FactLeaseRenewed:

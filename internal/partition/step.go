@@ -174,7 +174,7 @@ func (t *tenure) step(take int) *ending {
 	items := t.take(take)
 	mono := t.seat.n.mono()
 	now := engine.Now{Wall: t.wall.now(mono), Mono: mono}
-	events := make([]engine.Event, 0, len(items)+1)
+	events := make([]engine.Event, 0, len(items)+2)
 	calls := 0
 	for _, it := range items {
 		events = append(events, it.event)
@@ -183,6 +183,7 @@ func (t *tenure) step(take int) *ending {
 			calls++
 		}
 	}
+	events = append(events, t.wall.take()...)
 	res, err := t.stepSafely(now, append(events, engine.Tick{}))
 	if err != nil {
 		return t.poisoned(items, err, t.panicked())

@@ -118,7 +118,7 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 	t := &tenure{
 		seat: s, cfg: &s.n.cfg, log: log, epoch: row.Epoch, row: row, trust: tr,
 		core:      s.n.cfg.newCore(ec),
-		wall:      wall{read: s.n.cfg.Wall, log: log},
+		wall:      newWall(s.n, log),
 		calls:     make(chan *call),
 		gone:      make(chan engine.ReplyID),
 		wake:      make(chan struct{}, 1),
