@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(serveDir); dir != "" {
 		os.Exit(serve(dir))
 	}
+	if text := os.Getenv(workAs); text != "" {
+		os.Exit(work(text))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -300,8 +300,10 @@ func (e *Engine) heartbeat(ev Heartbeat) {
 			h.Progress = *held.Progress
 			e.progressed(h)
 		}
-		e.renew(h, ev.Call)
-		b.Renewed = append(b.Renewed, held.Token)
+		if ev.Call > h.leaseCall { // else it was said before: a captured call keeps nothing alive
+			e.renew(h, ev.Call)
+			b.Renewed = append(b.Renewed, held.Token)
+		}
 	}
 	for _, token := range sortedTokens(s.held) {
 		if h := s.held[token]; h.Closed {
