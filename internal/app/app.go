@@ -99,10 +99,10 @@ func (a *App) assemble(ctx context.Context) error {
 		return err
 	}
 	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, Sweeper: a.store, Keep: cfg.Keep,
-		LogLimit: cfg.LogLimit, Owners: a.everywhere(), Now: cfg.Wall, Random: cfg.Random})
+		LogLimit: cfg.LogLimit, Owners: a.everywhere(), Now: a.node.Now, Random: cfg.Random})
 	a.handler = api.New(api.Config{
 		Control: people, Owners: a.node, Node: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
-		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: cfg.Wall,
+		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: a.node.Now,
 		Stopping: a.stopping.Load,
 		Backup:   a.backsUp(),
 		Limits:   api.Limits{CallTimeout: cfg.Lease.CallTimeout},
