@@ -382,3 +382,27 @@ func TestRaceOfKeySweeps(t *testing.T) {
 		t.Errorf("%d keys swept, there were %d", swept, len(all))
 	}
 }
+
+// Who waits for a job's row while it is edited finds it, at its next revision.
+func TestRaceOfPausesAndEdits(t *testing.T) {
+	t.Parallel()
+	both, _ := servers(t)
+	if _, _, err := both[0].PutJob(t.Context(), put("j", "first", 1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for r := range rounds {
+		got := atOnce(both, callers, func(i int, s *postgres.Store) error {
+			switch i % 4 {
+			case 0:
+				_, _, err := s.PauseJob(context.Background(), store.PauseJob{Namespace: "ns", Name: "j", Pause: &job.Pause{At: noon}, At: noon})
+				return err
+			case 1:
+				_, err := s.DeleteJob(context.Background(), store.DeleteJob{Namespace: "ns", Name: "j", IfRevision: 1 << 40, Deletion: job.Deletion{At: noon}})
+				return err
+			}
+			_, _, err := s.PutJob(context.Background(), put("j", fmt.Sprint(r, "-", i), 1, 0))
+			return err
+		})
+		wantCount(t, "pauses, edits, and deletions of another revision", got, map[string]int{"ok": 6, "conflict/revision_changed": 2})
+	}
+}
