@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime/pprof"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +24,7 @@ func newBenchCommand(g *global) *cobra.Command {
 type benchRun struct {
 	g       *global
 	cfg     bench.Config
-	data    string
+	where   database
 	profile string
 	format  string
 }
@@ -41,14 +41,15 @@ its end, and what it cost. Every execution must have succeeded exactly once, or 
 Without --rate requests are made in bulk, as many as the server takes; the times then are those of a server that is
 kept busy. With --rate each comes due by itself, and its times count from then.
 
-The server is one of this process on a temporary directory (--data: on an empty one that is kept), or the one that
---server names on the command line (TAKT_SERVER does not count: nobody shall load a server by mistake), which must
-have no jobs in the namespace (default bench) unless --force is given.`,
+The server is one of this process on a temporary directory (--data: on an empty one that is kept; --db: on a PostgreSQL
+database, which should be for this alone, for the rows stay), or the one that --server names on the command line
+(no variable of the environment counts here: nobody shall load a server by mistake). The namespace (default bench)
+must have no jobs, unless --force is given.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&b.data, "data", "", "empty directory for the database of a server in this process, which is kept (default: a temporary one)")
+	b.where.flags(cmd, "empty directory for the database of a server in this process, which is kept (default: a temporary one)")
 	f.IntVar(&b.cfg.Executions, "executions", 0, "how many to run (default: as many as --for allows)")
 	f.DurationVar(&b.cfg.For, "for", 0, "how long requests are made (default 10s, without --executions)")
 	f.IntVar(&b.cfg.Workers, "workers", 1, "SDK workers, in this process")
@@ -74,13 +75,14 @@ func (b *benchRun) run(cmd *cobra.Command) (err error) {
 	if err := b.credentials(); err != nil {
 		return err
 	}
-	switch elsewhere := cmd.Flags().Changed("server"); {
-	case elsewhere && b.data != "":
-		return usage("--data is for a server in this process, --server names another")
-	case elsewhere:
+	where, err := b.place(cmd)
+	if err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("server") {
 		b.cfg.Server = b.g.server
-	default:
-		stop, err := b.serve(ctx)
+	} else {
+		stop, err := b.serve(ctx, where)
 		if err != nil {
 			return explain(ctx, "the server of the benchmark cannot start", err)
 		}
@@ -106,24 +108,59 @@ func (b *benchRun) credentials() (err error) {
 	return err
 }
 
+// place is where a server in this process keeps its state. Only the command line counts: nobody shall load by mistake
+// what the environment names.
+func (b *benchRun) place(cmd *cobra.Command) (cfg app.Config, err error) {
+	f := cmd.Flags()
+	given := f.Changed("data") || f.Changed("db") || f.Changed("db-file")
+	if given && f.Changed("server") {
+		return cfg, usage("--data, --db and --db-file are for a server in this process, --server names another")
+	}
+	if !given {
+		b.where = database{}
+	}
+	err = b.where.choose(cmd, &cfg)
+	return cfg, err
+}
+
 // serve starts a server in this process and returns what stops it.
-func (b *benchRun) serve(ctx context.Context) (stop func() error, err error) {
-	dir, remove := b.data, func() error { return nil }
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "takt-bench-"); err != nil {
+func (b *benchRun) serve(ctx context.Context, where app.Config) (stop func() error, err error) {
+	ends := []func() error{}
+	undo := func() (err error) {
+		for _, end := range slices.Backward(ends) {
+			err = errors.Join(err, end())
+		}
+		return err
+	}
+	switch {
+	case where.Database != "":
+	case where.DataDir == "":
+		if where.DataDir, err = os.MkdirTemp("", "takt-bench-"); err != nil {
 			return nil, err
 		}
-		remove = func() error { return os.RemoveAll(dir) }
-	} else if _, err := os.Stat(filepath.Join(dir, "takt.db")); err == nil && !b.cfg.Force {
-		return nil, &failure{code: exitConflict, what: "the directory " + dir + " has a database already",
-			todo: "name an empty directory, or give --force"}
+		ends = append(ends, func() error { return os.RemoveAll(where.DataDir) })
+	default:
+		if _, err := os.Stat(app.Database(where.DataDir)); err == nil && !b.cfg.Force {
+			return nil, &failure{code: exitConflict, what: "the directory " + where.DataDir + " has a database already",
+				todo: "name an empty directory, or give --force"}
+		}
 	}
-	s, err := bench.Serve(ctx, app.Config{DataDir: dir, Version: buildVersion()})
+	where.Version = buildVersion()
+	s, err := bench.Serve(ctx, where)
 	if err != nil {
-		return nil, errors.Join(err, remove())
+		return nil, errors.Join(err, undo())
 	}
+	ends = append(ends, s.Stop)
 	b.cfg.Server, b.cfg.Token = s.URL(), ""
-	return func() error { return errors.Join(s.Stop(), remove()) }, nil
+	if where.Database != "" {
+		meter, err := bench.Database(ctx, where.Database)
+		if err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		ends = append(ends, func() error { return meter.Close(context.WithoutCancel(ctx)) })
+		b.cfg.Meters = append(b.cfg.Meters, meter)
+	}
+	return undo, nil
 }
 
 // profiled is the run, with a CPU profile if one is wanted.

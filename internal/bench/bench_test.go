@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/app"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
@@ -58,6 +61,38 @@ func TestRun(t *testing.T) {
 	}
 	if r, err := Run(t.Context(), Config{Server: s.URL(), Namespace: "npaced", Executions: 1, Force: true}); err != nil || r.Executions != 1 {
 		t.Errorf("by force: %+v, %v", r, err)
+	}
+}
+
+func TestRunOnPostgres(t *testing.T) {
+	dsn := pgtest.Start(t).Database(t)
+	s, err := Serve(t.Context(), app.Config{Database: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	m, err := Database(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(context.Background()) }()
+	r, err := Run(t.Context(), Config{Server: s.URL(), Executions: 500, Bulk: 100, Backlog: 300, Meters: []Meter{m, This{}}})
+	if err != nil || r.Executions != 500 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, name := range []string{Commits, WALBytes} {
+		if v, ok := r.Each(name); !ok || v <= 0 {
+			t.Errorf("%s: %v", name, v)
+		}
+	}
+	if runtime.GOOS == "linux" {
+		if v, ok := r.Rises[DatabaseCPU]; !ok || v < 0 {
+			t.Errorf("CPU of the database: %v", r.Rises)
+		}
 	}
 }
 
