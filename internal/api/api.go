@@ -123,6 +123,7 @@ func New(c Config) http.Handler {
 	s.worker()
 	s.between()
 	s.health()
+	s.metrics()
 	s.describe()
 	return http.HandlerFunc(s.serve)
 }

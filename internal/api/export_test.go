@@ -9,3 +9,12 @@ func StrictJSON(body []byte, v any, lenient bool) error {
 	}
 	return nil
 }
+
+// Metrics gives kind and help of every metric.
+func Metrics() map[string]string {
+	all := map[string]string{}
+	for name, m := range meters {
+		all[name] = map[bool]string{true: "counter ", false: "gauge "}[m.kind == counter] + m.help
+	}
+	return all
+}

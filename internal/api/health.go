@@ -25,7 +25,7 @@ type pulse struct {
 	begun bool
 	at    time.Time // of the newest result
 	err   error
-	doubt atomic.Bool // a call met a store that did not answer, and no ping has since succeeded
+	doubt atomic.Bool // a call or a ping met a store that did not answer, and no ping has since succeeded
 }
 
 func newPulse(s Pinger) *pulse { return &pulse{store: s, turn: make(chan struct{}, 1)} }
@@ -46,9 +46,7 @@ func (p *pulse) ping(ctx context.Context) error {
 	defer cancel()
 	p.err = p.store.Ping(ctx)
 	p.begun, p.at = true, time.Now()
-	if p.err == nil {
-		p.doubt.Store(false)
-	}
+	p.doubt.Store(p.err != nil)
 	return p.err
 }
 

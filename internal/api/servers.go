@@ -19,12 +19,26 @@ type Cluster interface {
 	Members() []partition.Member
 	// Owner is who answers for a partition; false when none is known.
 	Owner(partition int) (partition.Holder, bool)
+	// Totals are the counters of this server since it started.
+	Totals() partition.Stats
+	// Clock is how this server's clock stands to the database's.
+	Clock() partition.Clock
 }
 
 // alone is the Cluster of a server that knows of no other.
 type alone struct{ owners partition.Owners }
 
 func (alone) Members() []partition.Member { return nil }
+func (alone) Clock() partition.Clock      { return partition.Clock{} }
+
+// Totals implements Cluster.
+func (a alone) Totals() (sum partition.Stats) {
+	rows := a.owners.Stats()
+	for i := range rows {
+		sum.Add(&rows[i])
+	}
+	return sum
+}
 
 // Owner implements Cluster.
 func (a alone) Owner(p int) (partition.Holder, bool) {

@@ -27,3 +27,43 @@ func (e *Executions) ended(state string) {
 		e.Cancelled++
 	}
 }
+
+// Totals adds up what was counted since the process started, over all partitions, also those that others own now: unlike
+// the sum of Stats it never falls. Partition, Owned, Epoch, Seq and CommitP99 say nothing here.
+func (n *Node) Totals() Stats {
+	var sum Stats
+	for _, s := range n.seats {
+		st := s.tally.read()
+		sum.Add(&st)
+	}
+	return sum
+}
+
+// Add adds the counters of o.
+func (s *Stats) Add(o *Stats) {
+	s.Steps += o.Steps
+	s.Events += o.Events
+	s.Commits += o.Commits
+	s.CommitErr += o.CommitErr
+	s.Engines += o.Engines
+	s.Poisoned += o.Poisoned
+
+	x, y := &s.Executions, &o.Executions
+	x.Created += y.Created
+	x.Succeeded += y.Succeeded
+	x.PartiallySucceeded += y.PartiallySucceeded
+	x.Failed += y.Failed
+	x.TimedOut += y.TimedOut
+	x.Cancelled += y.Cancelled
+
+	c, d := &s.Counters, &o.Counters
+	c.Stale += d.Stale
+	c.Granted += d.Granted
+	c.Renewed += d.Renewed
+	c.Expired += d.Expired
+	c.Undelivered += d.Undelivered
+	c.TimedOut += d.TimedOut
+	c.Poisoned += d.Poisoned
+	c.ClockSteps += d.ClockSteps
+	c.WorkerClocks += d.WorkerClocks
+}
