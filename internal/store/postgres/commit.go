@@ -13,6 +13,8 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
+const entryMissing = `SELECT min(x)::text FROM unnest($1) x WHERE x NOT IN (SELECT id FROM done)`
+
 // SQLSTATEs of takt_guard.
 const (
 	guardFence     = "TK001"
@@ -29,19 +31,26 @@ func guard(code, wanted, missing string) string {
 		FROM (SELECT (SELECT count(*) FROM done) = ` + wanted + ` AS ok OFFSET 0) o`
 }
 
+// keyed is the place (ctid) of each row of a table that an array of keys leads to. A row is looked for by itself, in a
+// subquery that OFFSET keeps apart: a join would be planned by the size that the table had when it was last vacuumed, which
+// may have been nothing, and would then read all of it for each row.
+func keyed(arrays, table, condition string) string {
+	return `ctid = ANY(ARRAY(SELECT k.place FROM ` + arrays + ` CROSS JOIN LATERAL (SELECT t.ctid AS place FROM ` + table + ` t WHERE ` + condition + ` OFFSET 0) k))`
+}
+
 // A commit differs from that of SQLite in that it leaves in one write: each kind of rows is one statement over arrays, and
-// guards stand in the statements themselves.
+// guards stand in the statements themselves. (partition + 0 matches no index.)
 var (
 	qFence = statement(`WITH done AS (UPDATE partitions SET seq = $1, last_token = greatest(last_token, $2)
 		WHERE id = $3 AND owner = $4 AND epoch = $5 AND seq = $1 - 1 RETURNING id)` + guard(guardFence, `1`, `NULL`))
-	qConsume = statement(`WITH done AS (DELETE FROM inbox WHERE id = ANY($1::bigint[]) AND partition = $2 RETURNING id)` +
-		guard(guardEntry, `cardinality($1)`, `SELECT min(x)::text FROM unnest($1) x WHERE x NOT IN (SELECT id FROM done)`))
-	qForward = statement(`WITH done AS (UPDATE inbox i SET partition = u.partition FROM unnest($1::bigint[], $2::integer[]) u (id, partition)
-			WHERE i.id = u.id AND i.partition = $3 RETURNING i.id)` +
-		guard(guardEntry, `cardinality($1)`, `SELECT min(x)::text FROM unnest($1) x WHERE x NOT IN (SELECT id FROM done)`))
+	qConsume = statement(`WITH done AS (DELETE FROM inbox WHERE ` +
+		keyed(`unnest($1::bigint[]) u (id)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2`) + ` RETURNING id)` + guard(guardEntry, `cardinality($1)`, entryMissing))
+	qForward = statement(`WITH done AS (UPDATE inbox SET partition = $3 WHERE ` +
+		keyed(`unnest($1::bigint[]) u (id)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2`) + ` RETURNING id)` + guard(guardEntry, `cardinality($1)`, entryMissing))
 	qTriggers   = statement(`SELECT ` + entryColumns + ` FROM inbox WHERE id = ANY($1::bigint[]) AND partition = $2 AND kind = 'trigger'`)
-	qKeysForget = statement(`DELETE FROM request_keys r USING unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) u (namespace, operation, key, execution)
-		WHERE r.namespace = u.namespace AND r.operation = u.operation AND r.key = u.key AND r.execution = u.execution`)
+	qKeysForget = statement(`DELETE FROM request_keys WHERE ` +
+		keyed(`unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) u (namespace, operation, key, execution)`, `request_keys`,
+			`t.namespace = u.namespace AND t.operation = u.operation AND t.key = u.key AND t.execution = u.execution`))
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES ($1, $2, $3, $4, $5)`)
 
 	// Only the planner of a job writes its cursors. A new one is let in by who has the others of its job, and when there
@@ -49,16 +58,15 @@ var (
 	qCursorPut = statement(`WITH done AS (INSERT INTO cursors AS k (job, schedule, partition, revision, next, last, held)
 		SELECT u.job, u.schedule, $1, u.revision, u.next, u.last, u.held
 		FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]) u (job, schedule, revision, next, last, held)
-			JOIN all_jobs j ON j.uid = u.job
-		WHERE ` + plannerOf + ` = $1
+		WHERE (SELECT ` + plannerOf + ` FROM all_jobs j WHERE j.uid = u.job OFFSET 0) = $1
 		ON CONFLICT (job, schedule) DO UPDATE SET revision = excluded.revision, next = excluded.next, last = excluded.last, held = excluded.held
 			WHERE k.partition = $1 RETURNING job, schedule)` +
 		guard(guardPlanner, `cardinality($2)`, `SELECT min(x.job::text) FROM unnest($2, $3) x (job, schedule)
 			WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.job = x.job AND done.schedule = x.schedule)`))
-	qCursorDrop = statement(`DELETE FROM cursors c USING unnest($1::uuid[], $2::text[]) u (job, schedule)
-		WHERE c.job = u.job AND c.schedule = u.schedule AND c.partition = $3`)
-	qHandover = statement(`WITH moved AS (UPDATE cursors c SET partition = u.partition FROM unnest($1::uuid[], $2::integer[]) u (job, partition)
-			WHERE c.job = u.job AND c.partition = $3 RETURNING c.job), done AS (SELECT DISTINCT job FROM moved)` +
+	qCursorDrop = statement(`DELETE FROM cursors WHERE ` +
+		keyed(`unnest($1::uuid[], $2::text[]) u (job, schedule)`, `cursors`, `t.job = u.job AND t.schedule = u.schedule AND t.partition + 0 = $3`))
+	qHandover = statement(`WITH moved AS (UPDATE cursors SET partition = $3 WHERE ` +
+		keyed(`unnest($1::uuid[]) u (job)`, `cursors`, `t.job = u.job AND t.partition + 0 = $2`) + ` RETURNING job), done AS (SELECT DISTINCT job FROM moved)` +
 		guard(guardPlanner, `cardinality($1)`, `SELECT min(x::text) FROM unnest($1) x WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.job = x)`))
 	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
 		SELECT u.job, u.namespace, u.name, u.schedule, u.kind, u.reason, u."from", u."to", u.count, u.at
@@ -230,9 +238,8 @@ func (c *commit) entries() error {
 	if len(c.batch.Consumed) > 0 {
 		c.add(qConsume, c.batch.Consumed, c.fence.Partition)
 	}
-	if f := c.batch.Forwarded; len(f) > 0 {
-		c.add(qForward, column(f, func(f *engine.Forward) int64 { return f.Entry }),
-			column(f, func(f *engine.Forward) int32 { return int32(f.Partition) }), c.fence.Partition) //nolint:gosec // at most 4096
+	for to, all := range groups(c.batch.Forwarded, func(f *engine.Forward) int { return f.Partition }) {
+		c.add(qForward, column(all, func(f *engine.Forward) int64 { return f.Entry }), c.fence.Partition, to)
 	}
 	c.dead += int64(len(c.batch.Consumed) + len(c.batch.Forwarded))
 	return nil
@@ -267,9 +274,8 @@ func (c *commit) cursors() error {
 	if gone := c.batch.DropCursors; len(gone) > 0 {
 		c.add(qCursorDrop, column(gone, uid), column(gone, schedule), c.fence.Partition)
 	}
-	if h := c.batch.Handovers; len(h) > 0 {
-		c.add(qHandover, column(h, func(h *engine.Handover) [16]byte { return h.Job }),
-			column(h, func(h *engine.Handover) int32 { return int32(h.Partition) }), c.fence.Partition) //nolint:gosec // at most 4096
+	for to, all := range groups(c.batch.Handovers, func(h *engine.Handover) int { return h.Partition }) {
+		c.add(qHandover, column(all, func(h *engine.Handover) [16]byte { return h.Job }), c.fence.Partition, to)
 	}
 	return nil
 }

@@ -15,11 +15,9 @@ const (
 	executionArrays = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::text[], $8::text[], $9::text[],
 		$10::bigint[], $11::text[], $12::text[], $13::integer[], $14::text[], $15::text[], $16::text[], $17::integer[], $18::bigint[],
 		$19::bigint[], $20::bigint[]) u (` + executionColumns + `)`
-	shardTypes = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::boolean[], $9::boolean[],
+	shardArrays = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::boolean[], $9::boolean[],
 		$10::integer[], $11::integer[], $12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
-		$19::bigint[], $20::text[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::text[]`
-	shardArrays    = shardTypes + `) u (` + shardColumns + `)`
-	shardArraysWas = shardTypes + `, $28::text[]) u (` + shardColumns + `, was)`
+		$19::bigint[], $20::text[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::text[]) u (` + shardColumns + `)`
 
 	executionMissing = `SELECT min(x::text) FROM unnest($1) x WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.id = x)`
 	shardMissing     = `SELECT min(x.execution::text) FROM unnest($1, $2) x (execution, idx)
@@ -27,45 +25,47 @@ const (
 )
 
 // What an execution is (job, planned instant, trigger …) is written once; what becomes of it changes.
-// Leaving the first out of the update also leaves its indexes alone.
+// Leaving the first out of the update also leaves its indexes alone. An update is an INSERT that always conflicts, for that
+// finds each row by its key, whatever the planner thinks (see keyed); a row that it made (xmax is 0) ends the transaction.
 var (
 	guardExecutions = guard(guardExecution, `cardinality($1)`, executionMissing)
 	guardShards     = guard(guardShard, `cardinality($1)`, shardMissing)
 
 	qExecutionInsert = statement(`WITH done AS (INSERT INTO executions (` + executionColumns + `) SELECT ` + executionColumns + ` FROM ` + executionArrays + `
-		WHERE NOT EXISTS (SELECT 1 FROM history_executions h WHERE h.id = u.id) ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions)
-	qExecutionUpdate = statement(`WITH done AS (UPDATE executions e SET revision = u.revision, pool = u.pool, handler = u.handler, params = u.params,
-		shard_total = u.shard_total, state = u.state, reason = u.reason, cancel = u.cancel, round = u.round, started_at = u.started_at, ended_at = u.ended_at
-		FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[], $10::text[],
-			$11::integer[], $12::bigint[], $13::bigint[])
-			u (id, was, revision, pool, handler, params, shard_total, state, reason, cancel, round, started_at, ended_at)
-		WHERE e.id = u.id AND e.state = u.was RETURNING e.id)` + guardExecutions)
-	qExecutionDelete = statement(`WITH done AS (DELETE FROM executions e USING unnest($1::uuid[], $2::text[]) u (id, was)
-		WHERE e.id = u.id AND e.state = u.was RETURNING e.id)` + guardExecutions)
-	qExecutionAbsent = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x))` +
+		WHERE NOT EXISTS (SELECT 1 FROM history_executions h WHERE h.id = u.id OFFSET 0) ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions)
+	qExecutionUpdate = statement(`WITH written AS (INSERT INTO executions AS e (` + executionColumns + `) SELECT ` + executionColumns + ` FROM ` + executionArrays + `
+		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, pool = excluded.pool, handler = excluded.handler, params = excluded.params,
+			shard_total = excluded.shard_total, state = excluded.state, reason = excluded.reason, cancel = excluded.cancel, round = excluded.round,
+			started_at = excluded.started_at, ended_at = excluded.ended_at WHERE e.state = $21 RETURNING id, xmax::text <> '0' AS was),
+		done AS (SELECT id FROM written WHERE was)` + guardExecutions)
+	qExecutionDelete = statement(`WITH done AS (DELETE FROM executions WHERE ` +
+		keyed(`unnest($1::uuid[], $2::text[]) u (id, was)`, `executions`, `t.id = u.id AND t.state = u.was`) + ` RETURNING id)` + guardExecutions)
+	qExecutionAbsent = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x OFFSET 0))` +
 		guardExecutions)
 	qExecutionArchive = statement(`WITH done AS (INSERT INTO history_executions (` + executionColumns + `) SELECT ` + executionColumns + ` FROM ` + executionArrays + `
 		ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions)
-	qExecutionRevive = statement(`WITH done AS (DELETE FROM history_executions e USING unnest($1::uuid[], $2::text[]) u (id, was)
-		WHERE e.id = u.id AND e.state = u.was RETURNING e.id)` + guardExecutions)
+	qExecutionRevive = statement(`WITH done AS (DELETE FROM history_executions WHERE id = $1 AND state = $2 RETURNING id)` + guard(guardExecution, `1`, `$1::text`))
 
 	qShardInsert = statement(`WITH done AS (INSERT INTO shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM ` + shardArrays + `
 		ON CONFLICT DO NOTHING RETURNING execution, idx)` + guardShards)
-	qShardUpdate = statement(`WITH done AS (UPDATE shards s SET state = u.state, reason = u.reason, token = u.token, session = u.session, worker = u.worker,
-		closed = u.closed, confirmed = u.confirmed, attempt = u.attempt, faults = u.faults, losses = u.losses, leased_at = u.leased_at,
-		started_at = u.started_at, ended_at = u.ended_at, timeout_at = u.timeout_at, retry_at = u.retry_at, stop_by = u.stop_by,
-		report_seq = u.report_seq, checkpoint = u.checkpoint, checkpoint_seq = u.checkpoint_seq, done = u.done, total = u.total, note = u.note,
-		result = u.result, error = u.error, attempts = u.attempts
-		FROM ` + shardArraysWas + ` WHERE s.execution = u.execution AND s.idx = u.idx AND s.state = u.was RETURNING s.execution, s.idx)` + guardShards)
-	qShardDelete = statement(`WITH done AS (DELETE FROM shards s USING unnest($1::uuid[], $2::integer[], $3::text[]) u (execution, idx, was)
-		WHERE s.execution = u.execution AND s.idx = u.idx AND s.state = u.was RETURNING s.execution, s.idx)` + guardShards)
+	qShardUpdate = statement(`WITH written AS (INSERT INTO shards AS s (` + shardColumns + `) SELECT ` + shardColumns + ` FROM ` + shardArrays + `
+		ON CONFLICT (execution, idx) DO UPDATE SET state = excluded.state, reason = excluded.reason, token = excluded.token, session = excluded.session,
+			worker = excluded.worker, closed = excluded.closed, confirmed = excluded.confirmed, attempt = excluded.attempt, faults = excluded.faults,
+			losses = excluded.losses, leased_at = excluded.leased_at, started_at = excluded.started_at, ended_at = excluded.ended_at,
+			timeout_at = excluded.timeout_at, retry_at = excluded.retry_at, stop_by = excluded.stop_by, report_seq = excluded.report_seq,
+			checkpoint = excluded.checkpoint, checkpoint_seq = excluded.checkpoint_seq, done = excluded.done, total = excluded.total,
+			note = excluded.note, result = excluded.result, error = excluded.error, attempts = excluded.attempts
+			WHERE s.state = $28 RETURNING execution, idx, xmax::text <> '0' AS was),
+		done AS (SELECT execution, idx FROM written WHERE was)` + guardShards)
+	qShardDelete = statement(`WITH done AS (DELETE FROM shards WHERE ` +
+		keyed(`unnest($1::uuid[], $2::integer[], $3::text[]) u (execution, idx, was)`, `shards`, `t.execution = u.execution AND t.idx = u.idx AND t.state = u.was`) +
+		` RETURNING execution, idx)` + guardShards)
 	qShardArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM ` + shardArrays)
 
 	qShardsArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM shards WHERE execution = ANY($1::uuid[])`)
 	qShardsDelete  = statement(`DELETE FROM shards WHERE execution = ANY($1::uuid[])`)
-	qShardsRevive  = statement(`INSERT INTO shards (` + shardColumns + `) SELECT ` + qualified("s", shardColumns) + `
-		FROM unnest($1::uuid[]) u (id) JOIN history_shards s ON s.execution = u.id`)
-	qShardsForget = statement(`DELETE FROM history_shards s USING unnest($1::uuid[]) u (id) WHERE s.execution = u.id`)
+	qShardsRevive  = statement(`INSERT INTO shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1`)
+	qShardsForget  = statement(`DELETE FROM history_shards WHERE execution = $1`)
 )
 
 // column makes an array of one value of each row.
@@ -119,15 +119,18 @@ func (w executionWrites) arrays() []any {
 	}
 }
 
-// changes are what an update writes, behind key and former state.
-func (w executionWrites) changes() []any {
-	return []any{
-		w.ids(), w.was(), w.longs(func(e *job.Execution) int64 { return e.Revision }), w.texts(func(e *job.Execution) string { return e.Pool }),
-		w.texts(func(e *job.Execution) string { return e.Handler }), w.params(), w.ints(func(e *job.Execution) int { return e.ShardTotal }),
-		w.texts(func(e *job.Execution) string { return string(e.State) }), w.texts(func(e *job.Execution) string { return string(e.Reason) }),
-		w.texts(func(e *job.Execution) string { return string(e.Cancel) }), w.ints(func(e *job.Execution) int { return e.Round }),
-		w.longs(func(e *job.Execution) int64 { return int64(e.StartedAt) }), w.longs(func(e *job.Execution) int64 { return int64(e.EndedAt) }),
+// groups are the rows with one value each.
+func groups[T any, K comparable](rows []T, value func(*T) K) map[K][]T {
+	all := map[K][]T{}
+	for i := range rows {
+		k := value(&rows[i])
+		all[k] = append(all[k], rows[i])
 	}
+	return all
+}
+
+func (w executionWrites) groups() map[job.ExecutionState][]engine.ExecutionWrite {
+	return groups(w, func(w *engine.ExecutionWrite) job.ExecutionState { return w.From })
 }
 
 // executions writes them by kind: each batch has at most one write of an execution, so that their order is free.
@@ -159,10 +162,11 @@ func (c *commit) executions() error {
 		c.ended[w.Row.ID] = &ending{total: max(w.Row.ShardTotal, 1)}
 		c.order = append(c.order, w.Row.ID)
 	}
-	if len(revived) > 0 {
-		c.add(qExecutionRevive, revived.ids(), revived.was())
-		c.add(qShardsRevive, revived.ids())
-		c.add(qShardsForget, revived.ids())
+	for i := range revived { // one by one: an id leads to one month, an array would lead to all
+		id := [16]byte(revived[i].Row.ID)
+		c.add(qExecutionRevive, id, string(revived[i].From))
+		c.add(qShardsRevive, id)
+		c.add(qShardsForget, id)
 	}
 	if len(absent) > 0 {
 		c.add(qExecutionAbsent, absent.ids())
@@ -170,8 +174,8 @@ func (c *commit) executions() error {
 	if len(over) > 0 {
 		c.add(qExecutionDelete, over.ids(), over.was())
 	}
-	if len(changed) > 0 {
-		c.add(qExecutionUpdate, changed.changes()...)
+	for from, group := range changed.groups() {
+		c.add(qExecutionUpdate, append(executionWrites(group).arrays(), string(from))...)
 	}
 	if len(fresh) > 0 {
 		c.add(qExecutionInsert, fresh.arrays()...)

@@ -96,12 +96,12 @@ func (c *commit) shards() error {
 		c.add(qShardDelete, ending.ids(), ending.indexes(), ending.was())
 		c.add(qShardArchive, args...)
 	}
-	if len(changed) > 0 {
-		args, err := changed.arrays()
+	for from, group := range groups(changed, func(w *engine.ShardWrite) job.ShardState { return w.From }) {
+		args, err := shardWrites(group).arrays()
 		if err != nil {
 			return err
 		}
-		c.add(qShardUpdate, append(args, changed.was())...)
+		c.add(qShardUpdate, append(args, string(from))...)
 	}
 	c.dead += int64(len(ending) + len(changed))
 	return nil

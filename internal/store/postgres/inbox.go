@@ -11,11 +11,13 @@ import (
 )
 
 var (
-	qInbox  = statement(`SELECT ` + entryColumns + ` FROM inbox WHERE partition = $1 AND rank = $2 ORDER BY id LIMIT $3`)
-	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid) JOIN all_jobs j ON j.uid = u.uid`)
+	qInbox = statement(`SELECT ` + entryColumns + ` FROM inbox
+		WHERE partition BETWEEN $1 AND $1 AND rank BETWEEN $2 AND $2 ORDER BY partition, rank, id LIMIT $3`)
+	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
 	qQueuedOf = statement(`SELECT id FROM executions
-		WHERE namespace = $1 AND job = $2 AND job_uid = $3 AND partition = $4 AND state = 'queued' ORDER BY id LIMIT $5`)
+		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND job_uid = $3 AND partition = $4 AND state = 'queued'
+		ORDER BY namespace, job, id LIMIT $5`)
 )
 
 // InboxPage implements store.Engine.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,30 +12,32 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-// The condition must stand as in the index executions_active, or that is not used.
-const activeOf = ` FROM executions e WHERE e.partition = $1 AND e.state NOT IN ('queued', 'scheduled')`
-
+// The condition must stand as in the index executions_active, or that is not used. Here and below an order that only the right
+// index has, of columns that are bounded but not said to be equal, keeps a table that is thought to be empty from being read
+// by another index.
 const (
-	activeVersions = ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v JOIN `
-	ofVersions     = ` j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`
+	activeOnly = ` WHERE e.partition BETWEEN $1 AND $1 AND e.state NOT IN ('queued', 'scheduled') ORDER BY e.partition`
+	activeOf   = ` FROM executions e` + activeOnly
 )
 
+// eachOf joins the rows of a query to each row before it, see keyed.
+func eachOf(alias, text string) string { return ` CROSS JOIN LATERAL (` + text + ` OFFSET 0) ` + alias }
+
 var (
-	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
-	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1 ORDER BY id`)
-	qActive         = statement(`SELECT ` + qualified("e", executionColumns) + activeOf + ` ORDER BY e.id`)
-	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`)
-	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
-	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
+	qSeq          = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
+	qSessions     = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1`)
+	qActive       = statement(`SELECT ` + qualified("e", executionColumns) + activeOf)
+	qActiveShards = statement(`SELECT s.* FROM executions e` + eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = e.id`) + activeOnly)
 
-	qCursorsOf = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ANY($1::uuid[]) ORDER BY job, schedule`)
-	qVersions  = statement(`SELECT ` + anyDefinitionColumns + `, u.asked
-		FROM unnest($1::uuid[], $2::bigint[]) u (uid, asked) JOIN all_jobs j ON j.uid = u.uid
-		JOIN job_revisions r ON r.uid = u.uid AND r.revision = CASE u.asked WHEN 0 THEN j.revision ELSE u.asked END`)
+	qCursorsOf = statement(`SELECT c.* FROM unnest($1::uuid[]) u (job)` +
+		eachOf("c", `SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = u.job`) + ` ORDER BY c.job, c.schedule`)
+	qVersions = statement(`SELECT ` + anyDefinitionColumns + `, u.asked FROM unnest($1::uuid[], $2::bigint[]) u (uid, asked)` +
+		eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`) +
+		eachOf("r", `SELECT * FROM job_revisions WHERE uid = u.uid AND revision = CASE u.asked WHEN 0 THEN j.revision ELSE u.asked END`))
 
-	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
-		FROM cursors c JOIN jobs j ON j.uid = c.job JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
-		WHERE c.partition = $1 AND c.next > 0 AND c.next <= $2 AND (c.next, c.job, c.schedule) > ($3, $4, $5) AND NOT j.disabled
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held FROM cursors c` +
+		eachOf("j", `SELECT * FROM jobs WHERE uid = c.job`) + eachOf("r", `SELECT * FROM job_revisions WHERE uid = j.uid AND revision = j.revision`) + `
+		WHERE c.partition = $1 AND c.next > 0 AND c.next <= $2 AND (c.next, c.job, c.schedule) > ($3, $4, $5) AND (NOT j.disabled OR c.revision <> j.revision)
 		ORDER BY c.next, c.job, c.schedule LIMIT $6`)
 	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions
 		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4`)
@@ -64,6 +67,7 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 		}); err != nil {
 			return err
 		}
+		slices.SortFunc(out.Sessions, func(a, b job.Session) int { return strings.Compare(string(a.ID), string(b.ID)) })
 		out.Executions, err = activeRows(r, partition)
 		return err
 	})
@@ -94,22 +98,15 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}); err != nil {
 		return nil, err
 	}
-	versions := definitions{}
-	for _, q := range []query{qActiveVersions, qActiveDeleted} {
-		if err := r.each(q, of, func(rows pgx.Rows) error {
-			d, err := scanDefinition(rows)
-			if err == nil {
-				versions[version{d.UID, d.Revision}] = d
-			}
-			return err
-		}); err != nil {
-			return nil, err
-		}
+	slices.SortFunc(all, func(a, b engine.Row) int { return bytes.Compare(a.Execution.ID[:], b.Execution.ID[:]) })
+	known := definitions{}
+	if err := known.fetch(r, column(all, func(row *engine.Row) version { return version{row.Execution.JobUID, row.Execution.Revision} })); err != nil {
+		return nil, err
 	}
 	for i := range all {
 		row := &all[i]
 		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
-		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
+		row.Definition = known[version{row.Execution.JobUID, row.Execution.Revision}]
 		share(row)
 	}
 	return all, nil

@@ -13,17 +13,18 @@ import (
 // Pages read by keys are read in sets, for each query is a round trip; SQLite reads one row at a time. An id leads to one
 // month: the join over unnest looks into that one alone, id = ANY would look into all.
 var (
-	qShardsLive    = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM unnest($1::uuid[]) u (id) JOIN shards s ON s.execution = u.id ORDER BY s.execution, s.idx`)
-	qShardsHistory = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM unnest($1::uuid[]) u (id) JOIN history_shards s ON s.execution = u.id ORDER BY s.execution, s.idx`)
-	qExecLive      = statement(`SELECT ` + qualified("e", executionColumns) + ` FROM unnest($1::uuid[]) u (key) JOIN executions e ON e.id = u.key`)
-	qExecHistory   = statement(`SELECT ` + qualified("e", executionColumns) + ` FROM unnest($1::uuid[]) u (key) JOIN history_executions e ON e.id = u.key`)
+	qShardsLive    = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
+	qShardsHistory = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+shardColumns+` FROM history_shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
+	qExecLive      = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+executionColumns+` FROM executions WHERE id = u.key`))
+	qExecHistory   = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+executionColumns+` FROM history_executions WHERE id = u.key`))
 	qSettledLive   = settled(`shards`, `executions`)
 	qSettledEnded  = settled(`history_shards`, `history_executions`)
 )
 
 func settled(shards, executions string) query {
-	return statement(`SELECT u.n, s.token, s.report_seq, s.closed FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY u (key, at, n)
-		JOIN ` + shards + ` s ON s.execution = u.key AND s.idx = u.at JOIN ` + executions + ` e ON e.id = u.key WHERE e.partition = $3`)
+	return statement(`SELECT u.n, s.token, s.report_seq, s.closed FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY u (key, at, n)` +
+		eachOf("e", `SELECT partition FROM `+executions+` WHERE id = u.key`) +
+		eachOf("s", `SELECT token, report_seq, closed FROM `+shards+` WHERE execution = u.key AND idx = u.at`) + ` WHERE e.partition = $3`)
 }
 
 // setShards bounds the shards that one query of fill reads; an execution with more is read alone.

@@ -172,7 +172,8 @@ const monthState = `SELECT CASE WHEN c.oid IS NULL THEN 'none' WHEN i.inhrelid I
 	FROM (SELECT to_regclass($1)::oid AS oid) c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = to_regclass($2)::oid`
 
 // makeMonth makes one table and attaches it. That takes no lock that a running commit has or wants: CREATE … PARTITION
-// OF would lock the whole table, ATTACH takes SHARE UPDATE EXCLUSIVE.
+// OF would lock the whole table, ATTACH takes SHARE UPDATE EXCLUSIVE. (It also makes the indexes, in the order in which the
+// table's were made, see the first migration; LIKE would make the primary key first.)
 func (s *Store) makeMonth(ctx context.Context, table string, m month) error {
 	op := "make a month of " + table
 	return s.write(ctx, op, func(w *link) error {
@@ -196,7 +197,7 @@ func (s *Store) makeMonth(ctx context.Context, table string, m month) error {
 		}
 		from, to := m.bounds(table)
 		for _, text := range []string{
-			`CREATE TABLE ` + quote(name) + ` (LIKE ` + table + ` INCLUDING ALL)`,
+			`CREATE TABLE ` + quote(name) + ` (LIKE ` + table + ` INCLUDING ALL EXCLUDING INDEXES)`,
 			`ALTER TABLE ` + table + ` ATTACH PARTITION ` + quote(name) + ` FOR VALUES FROM (` + from + `) TO (` + to + `)`,
 		} {
 			if _, err := w.conn.Exec(w.ctx, text, pgx.QueryExecModeSimpleProtocol); err != nil {

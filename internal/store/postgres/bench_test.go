@@ -1,0 +1,134 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+	"github.com/taktsched/takt/internal/store/postgres"
+	"github.com/taktsched/takt/internal/store/postgres/pgtest"
+)
+
+// BenchmarkCommit is the life of short unsharded executions: inserted leased with their shard, then
+// ended and moved to history, n per commit, with the durability of production. executions/s is the figure
+// to hold against PERFORMANCE.md.
+func BenchmarkCommit(b *testing.B) {
+	for _, n := range []int{1, 100, 1000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) { benchmarkCommit(b, n) })
+	}
+}
+
+// BenchmarkLoad is what a new owner reads: 100,000 live shards of 20,000 executions (target: with the engine's
+// share ≤ 2 s).
+func BenchmarkLoad(b *testing.B) {
+	s, f := benchStore(b)
+	var batch engine.Batch
+	for n := range int64(20_000) {
+		x, sh := benchRows(n)
+		x.ShardTotal = 5
+		batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
+		for i := range 5 {
+			sh.Index = i
+			batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
+		}
+	}
+	batch.Seq = 1
+	if err := s.Commit(context.Background(), f, &batch); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		loaded, err := s.LoadPartition(context.Background(), 0)
+		if err != nil || len(loaded.Executions) != 20_000 || len(loaded.Executions[7].Shards) != 5 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBacklog is a page of 1,000 queued executions.
+func BenchmarkBacklog(b *testing.B) {
+	s, f := benchStore(b)
+	var batch engine.Batch
+	for n := range int64(20_000) {
+		x, sh := benchRows(n)
+		x.State, sh.State = job.ExecutionQueued, job.ShardQueued
+		batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
+		batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
+	}
+	batch.Seq = 1
+	if err := s.Commit(context.Background(), f, &batch); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		page, err := s.BacklogPage(context.Background(), 0, engine.WantBacklog{Limit: 1000})
+		if err != nil || len(page.Rows) != 1000 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchStore has the durability of production.
+func benchStore(b *testing.B) (*postgres.Store, store.Fence) {
+	ctx := context.Background()
+	c := pgtest.New(b, pgtest.Options{Fsync: true, Settings: map[string]string{"shared_buffers": "1GB", "max_wal_size": "4GB"}})
+	s, err := postgres.Open(ctx, postgres.Config{DSN: c.Database(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	rows, err := s.PartitionRows(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	row, err := s.AcquirePartition(ctx, rows[0], "bench", 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s, row.Fence
+}
+
+func benchmarkCommit(b *testing.B, n int) {
+	ctx := context.Background()
+	s, f := benchStore(b)
+	number := int64(0)
+	commit := func(batch *engine.Batch) {
+		batch.Seq, batch.At = f.Seq+1, noon
+		if err := s.Commit(ctx, f, batch); err != nil {
+			b.Fatal(err)
+		}
+		f.Seq++
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var begin, end engine.Batch
+		for range n {
+			number++
+			x, sh := benchRows(number)
+			begin.Executions = append(begin.Executions, engine.ExecutionWrite{Row: x})
+			begin.Shards = append(begin.Shards, engine.ShardWrite{Row: sh})
+			x.State, sh.State, sh.Result = job.ExecutionSucceeded, job.ShardSucceeded, []byte(`{"rows":12345}`)
+			end.Executions = append(end.Executions, engine.ExecutionWrite{From: job.ExecutionRunning, Row: x})
+			end.Shards = append(end.Shards, engine.ShardWrite{From: job.ShardLeased, Row: sh})
+		}
+		commit(&begin)
+		commit(&end)
+	}
+	b.ReportMetric(float64(number)/b.Elapsed().Seconds(), "executions/s")
+	b.ReportMetric(float64(number)*6/b.Elapsed().Seconds(), "rows/s") // two inserted, two deleted, two archived
+}
+
+func benchRows(n int64) (job.Execution, job.Shard) {
+	at := job.Instant(1_800_000_000_000 + n)
+	uid := job.UID{1}
+	id := job.PlannedID(uid, at)
+	return job.Execution{
+			ID: id, Namespace: "default", Job: "bench", JobUID: uid, Revision: 1, Pool: "main", Handler: "noop", Trigger: job.TriggerRequest,
+			PlannedAt: at, Params: []byte(`{"customer":4711,"note":"about a hundred bytes of parameters, as they come","list":[1,2,3]}`),
+			ShardTotal: 1, State: job.ExecutionRunning, CreatedAt: at, StartedAt: at,
+		}, job.Shard{
+			Execution: id, State: job.ShardLeased, Token: job.Token(n), Session: "0.0123456789abcdef01234567", Worker: "worker-1",
+			Attempt: 1, LeasedAt: at, Attempts: []job.Attempt{{Number: 1, Token: job.Token(n), Worker: "worker-1", State: job.AttemptRunning, StartedAt: at}},
+		}
+}
