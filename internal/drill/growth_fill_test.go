@@ -158,11 +158,13 @@ func (c crop) commit(ctx context.Context, st store.Store, row *store.PartitionRo
 
 func (c crop) jobsAndLog(ctx context.Context, st store.Store) error {
 	for _, namespace := range []string{"default", "team", "rare"} {
+		var set store.ApplyJobs
 		for j := range 200 {
-			if _, _, err := st.PutJob(ctx, store.PutJob{At: c.from, Definition: job.Definition{UID: job.UID{1, byte(j), namespace[0]}, Namespace: namespace, Name: cropJob(j),
-				Spec: job.Spec{Pool: fmt.Sprintf("pool-%d", j%20), Handler: "handle", Disabled: true}}}); err != nil {
-				return err
-			}
+			set.Items = append(set.Items, store.PutJob{At: c.from, Definition: job.Definition{UID: job.UID{1, byte(j), namespace[0]}, Namespace: namespace, Name: cropJob(j),
+				Spec: job.Spec{Pool: fmt.Sprintf("pool-%d", j%20), Handler: "handle", Disabled: true}}})
+		}
+		if _, err := st.ApplyJobs(ctx, set); err != nil {
+			return err
 		}
 	}
 	e := c.big()
