@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 	"time"
 
@@ -11,20 +12,20 @@ import (
 )
 
 // completeWithin bounds a look-up of names: a shell that hangs is worse than one that knows no names.
-const completeWithin = 500 * time.Millisecond
+const completeWithin = 200 * time.Millisecond
 
 // names is a completion: name, tab, what it is.
 type names func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error)
 
 // complete looks names up for the first argument. It knows none when no server answers in time.
-func (g *global) complete(cmd *cobra.Command, args []string, typed string, look names) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (g *global) complete(cmd *cobra.Command, kind string, args []string, typed string, look names) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return g.lookUp(cmd, typed, look), cobra.ShellCompDirectiveNoFileComp
+	return g.lookUp(cmd, kind, typed, look), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (g *global) lookUp(cmd *cobra.Command, typed string, look names) []cobra.Completion {
+func (g *global) lookUp(cmd *cobra.Command, kind, typed string, look names) []cobra.Completion {
 	if err := g.prepare(cmd); err != nil { // completions run without the hooks of commands
 		return nil
 	}
@@ -36,11 +37,15 @@ func (g *global) lookUp(cmd *cobra.Command, typed string, look names) []cobra.Co
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, completeWithin)
-	defer cancel()
-	all, err := look(ctx, c)
-	if err != nil {
-		return nil
+	cache := newNameCache(kind, g.server, g.namespace, g.tokenFile, os.Getenv("TAKT_TOKEN"))
+	all, known := cache.read(time.Now())
+	if !known {
+		ctx, cancel := context.WithTimeout(parent, completeWithin)
+		defer cancel()
+		if all, err = look(ctx, c); err != nil {
+			return nil
+		}
+		cache.write(time.Now(), all)
 	}
 	var fit []cobra.Completion
 	for _, n := range all {
@@ -52,7 +57,7 @@ func (g *global) lookUp(cmd *cobra.Command, typed string, look names) []cobra.Co
 }
 
 func (g *global) completeJobs(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return g.complete(cmd, args, typed, jobNames)
+	return g.complete(cmd, "jobs", args, typed, jobNames)
 }
 
 func jobNames(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
@@ -66,7 +71,7 @@ func jobNames(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
 }
 
 func (g *global) completeExecutions(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return g.complete(cmd, args, typed, func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
+	return g.complete(cmd, "executions", args, typed, func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
 		list, err := c.Executions(ctx, takt.ExecutionQuery{Page: takt.Page{Limit: 100}})
 		var all []cobra.Completion
 		for i := range list.Items {
@@ -78,7 +83,7 @@ func (g *global) completeExecutions(cmd *cobra.Command, args []string, typed str
 }
 
 func (g *global) completeWorkers(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return g.complete(cmd, args, typed, func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
+	return g.complete(cmd, "workers", args, typed, func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
 		list, err := c.Workers(ctx, "")
 		var all []cobra.Completion
 		for i := range list.Items {
@@ -90,7 +95,7 @@ func (g *global) completeWorkers(cmd *cobra.Command, args []string, typed string
 
 // completePools fits a flag.
 func (g *global) completePools(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return g.lookUp(cmd, typed, func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
+	return g.lookUp(cmd, "pools", typed, func(ctx context.Context, c *takt.Client) ([]cobra.Completion, error) {
 		list, err := c.Pools(ctx)
 		var all []cobra.Completion
 		for i := range list.Items {
@@ -102,7 +107,7 @@ func (g *global) completePools(cmd *cobra.Command, _ []string, typed string) ([]
 
 // completeJobFlag fits a flag.
 func (g *global) completeJobFlag(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	return g.lookUp(cmd, typed, jobNames), cobra.ShellCompDirectiveNoFileComp
+	return g.lookUp(cmd, "jobs", typed, jobNames), cobra.ShellCompDirectiveNoFileComp
 }
 
 // argumentNames says what the first argument of a command is, by its path.

@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/taktsched/takt"
 )
@@ -61,9 +63,10 @@ func (l *listing) columns(format string) (header []string, rows [][]string) {
 type watched struct {
 	out    io.Writer
 	format string
-	tty    bool
-	known  map[string]bool // what was appended and still stands
-	widths []int           // columns only grow, so that appended lines stand below each other
+	size   func() (width, height int) // of the terminal; nil: it is none
+	shown  int                        // lines that stand there now and may be rewritten
+	known  map[string]bool            // what was appended and still stands
+	widths []int                      // columns only grow, so that appended lines stand below each other
 	begun  bool
 }
 
@@ -71,7 +74,16 @@ type watched struct {
 func (q *get) follow(cmd *cobra.Command, l *listing, again func() (*listing, error)) error {
 	ctx := cmd.Context()
 	file, isFile := cmd.OutOrStdout().(*os.File)
-	w := watched{out: cmd.OutOrStdout(), format: q.format, tty: isFile && isatty.IsTerminal(file.Fd())}
+	w := watched{out: cmd.OutOrStdout(), format: q.format}
+	if isFile && isatty.IsTerminal(file.Fd()) {
+		w.size = func() (width, height int) {
+			width, height, err := term.GetSize(int(file.Fd()))
+			if err != nil {
+				return 0, 0 // then nothing fits, and lines are appended
+			}
+			return width, height
+		}
+	}
 	tick := time.NewTicker(q.every)
 	defer tick.Stop()
 	away := false
@@ -105,13 +117,18 @@ func (q *get) follow(cmd *cobra.Command, l *listing, again func() (*listing, err
 	}
 }
 
-// show rewrites the screen, or appends what is new since the last time.
+// show rewrites its own rows on a terminal in which they fit, and touches nothing above them; else it appends what is new
+// since the last time.
 func (w *watched) show(l *listing) error {
-	if w.tty && !isData(w.format) {
-		if _, err := io.WriteString(w.out, "\x1b[H\x1b[J"); err != nil { // home, and everything below it away
-			return fmt.Errorf("write to the terminal: %w", err)
+	if w.size != nil && !isData(w.format) {
+		var text strings.Builder
+		if err := l.print(&text, w.format); err != nil {
+			return err
 		}
-		return l.print(w.out, w.format)
+		if lines, fits := w.fits(text.String()); fits {
+			return w.rewrite(text.String(), lines)
+		}
+		w.shown = 0
 	}
 	lines, err := w.lines(l)
 	if err != nil {
@@ -128,6 +145,29 @@ func (w *watched) show(l *listing) error {
 		}
 	}
 	w.known = now
+	return nil
+}
+
+// fits tells how many lines a text has, and whether all can stand on the terminal at once without being broken.
+func (w *watched) fits(text string) (lines int, fits bool) {
+	width, height := w.size()
+	for line := range strings.Lines(text) {
+		lines++
+		if cells.StringWidth(strings.TrimSuffix(line, "\n")) >= width {
+			return lines, false
+		}
+	}
+	return lines, lines < height && w.shown < height
+}
+
+func (w *watched) rewrite(text string, lines int) error {
+	if w.shown > 0 {
+		text = fmt.Sprintf("\x1b[%dA\r\x1b[J", w.shown) + text // up to its first row, and what is below it away
+	}
+	w.shown = lines
+	if _, err := io.WriteString(w.out, text); err != nil {
+		return fmt.Errorf("write to the terminal: %w", err)
+	}
 	return nil
 }
 

@@ -43,21 +43,25 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// On a terminal the rows are rewritten; in a pipe a line comes when something but the time has changed.
+// On a terminal the rows are rewritten where they stand, if they fit; in a pipe a line comes when something but the time has changed.
 func TestWatch(t *testing.T) {
 	steps := []*listing{sampleListing("running", "1s"), sampleListing("running", "2s"), sampleListing("failed", "3s")}
 	for _, c := range []struct {
 		name   string
-		tty    bool
+		height int // of the terminal; 0: there is none
 		format string
 		want   string
 	}{
-		{"pipe", false, "table", "EXECUTION  JOB       STATE    TOOK\ne1         月度账单  running  1s\ne2         b         running  1s\ne1         月度账单  failed   3s\n"},
-		{"names", false, "name", "e1\ne2\n"},
-		{"terminal", true, "name", "\x1b[H\x1b[Je1\ne2\n\x1b[H\x1b[Je1\ne2\n\x1b[H\x1b[Je1\ne2\n"},
+		{"pipe", 0, "table", "EXECUTION  JOB       STATE    TOOK\ne1         月度账单  running  1s\ne2         b         running  1s\ne1         月度账单  failed   3s\n"},
+		{"names", 0, "name", "e1\ne2\n"},
+		{"terminal", 3, "name", "e1\ne2\n\x1b[2A\r\x1b[Je1\ne2\n\x1b[2A\r\x1b[Je1\ne2\n"},
+		{"low terminal", 2, "name", "e1\ne2\n"},
 	} {
 		var out bytes.Buffer
-		w := watched{out: &out, format: c.format, tty: c.tty}
+		w := watched{out: &out, format: c.format}
+		if c.height > 0 {
+			w.size = func() (int, int) { return 80, c.height }
+		}
 		for _, l := range steps {
 			if err := w.show(l); err != nil {
 				t.Fatal(err)
@@ -68,7 +72,7 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	w := watched{out: &out, format: "jsonl", tty: true}
+	w := watched{out: &out, format: "jsonl", size: func() (int, int) { return 80, 24 }}
 	for _, l := range steps {
 		if err := w.show(l); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,8 @@ On a terminal control characters are shown as escapes, so that a log cannot play
 pipe, bytes are what was written.`,
 		Example: `  takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c -f
   takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c --shard 3 --since 10m --grep 'error|warn'
-  takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c -o jsonl | jq -r .text`,
+  takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c -o jsonl | jq -r .text
+  takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c -o json | jq -r .items[].text`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := g.client()
@@ -60,7 +61,7 @@ pipe, bytes are what was written.`,
 	f.StringVar(&l.grep, "grep", "", "only lines that this regular expression finds something in")
 	f.BoolVarP(&l.times, "timestamps", "t", false, "put the time in front of each line")
 	f.BoolVar(&l.raw, "raw", false, "control characters as they are, also on a terminal")
-	f.StringVarP(&l.format, "output", "o", "text", "text or jsonl")
+	addForms(cmd, &l.format, []string{"text", "json", "jsonl", "yaml"})
 	return cmd
 }
 
@@ -71,17 +72,20 @@ func (l *logs) run(cmd *cobra.Command, c *takt.Client, execution string) error {
 	}
 	ctx := cmd.Context()
 	what := "cannot read the log of execution " + execution
-	p := &logPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), notes: cmd.ErrOrStderr(), jsonl: l.format == "jsonl", times: l.times, match: match}
+	p := &logPrinter{out: bufio.NewWriter(cmd.OutOrStdout()), notes: cmd.ErrOrStderr(), jsonl: l.format == "jsonl", times: l.times, match: match, entries: []takt.LogEntry{}}
 	if f, ok := cmd.OutOrStdout().(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		p.terminal, p.harmless = true, !l.raw
 	}
-	if l.shard < 0 && !p.jsonl {
-		e, err := c.Execution(ctx, execution)
-		if err != nil {
-			return explain(ctx, what, err)
-		}
-		p.name = e.Shards > 1
+	p.whole = l.format == "json" || l.format == "yaml"
+	e, err := c.Execution(ctx, execution)
+	if err != nil {
+		return explain(ctx, what, err)
 	}
+	if l.shard >= e.Shards {
+		return &failure{code: exitNotFound, what: what, why: fmt.Sprintf("it has %s, and --shard %d is none of them", counted(e.Shards, "shard"), l.shard),
+			todo: fmt.Sprintf("name one of 0 to %d; `takt get shards %s` lists them", e.Shards-1, execution)}
+	}
+	p.name = l.shard < 0 && e.Shards > 1
 	var dropped *takt.Dropped
 	if l.follow {
 		q.OnRetry = func(err error) {
@@ -103,10 +107,19 @@ func (l *logs) run(cmd *cobra.Command, c *takt.Client, execution string) error {
 	if err != nil {
 		return explain(ctx, what, err)
 	}
+	if p.whole {
+		return printData(cmd.OutOrStdout(), l.format, wholeLog{Items: p.entries, Dropped: dropped})
+	}
 	if dropped != nil {
 		fmt.Fprintf(p.notes, "%d lines (%d bytes) of this log are missing: there was no room for them\n", dropped.Lines, dropped.Bytes)
 	}
 	return nil
+}
+
+// wholeLog is a log as one value: of an attempt at most what the server keeps of it.
+type wholeLog struct {
+	Items   []takt.LogEntry `json:"items"`
+	Dropped *takt.Dropped   `json:"dropped,omitempty"`
 }
 
 // query makes the query of the flags.
@@ -115,11 +128,11 @@ func (l *logs) query(now time.Time) (q takt.LogQuery, match *regexp.Regexp, err 
 	if l.shard >= 0 {
 		q.Shard = &l.shard
 	}
-	if l.format != "text" && l.format != "jsonl" {
-		return q, nil, usage(fmt.Sprintf("-o %s: it must be text or jsonl", l.format))
+	if l.follow && (l.format == "json" || l.format == "yaml") {
+		return q, nil, usage("-f goes with the forms text and jsonl: the others are one whole")
 	}
-	if l.attempt < 0 {
-		return q, nil, usage("--attempt must not be negative")
+	if l.attempt < 0 || l.shard < -1 {
+		return q, nil, usage("--attempt and --shard must not be negative")
 	}
 	if l.grep != "" {
 		if match, err = regexp.Compile(l.grep); err != nil {
@@ -165,6 +178,8 @@ type logPrinter struct {
 	out                *bufio.Writer
 	notes              io.Writer
 	jsonl, times, name bool
+	whole              bool // entries are kept and printed at the end, as one value
+	entries            []takt.LogEntry
 	terminal, harmless bool
 	match              *regexp.Regexp
 	waiting            bool // for a server, and that was said
@@ -179,6 +194,10 @@ func (p *logPrinter) print(e *takt.LogEntry, flush bool) error {
 	}
 	if flush {
 		defer func() { _ = p.out.Flush() }() // its error stays and is found at the end
+	}
+	if p.whole {
+		p.entries = append(p.entries, *e)
+		return nil
 	}
 	if p.jsonl {
 		enc := json.NewEncoder(p.out)

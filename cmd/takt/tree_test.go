@@ -33,6 +33,9 @@ func commandTree(ts *testscript.TestScript, _ bool, _ []string) {
 		if err := ts.Exec("takt", append(args, "--no-such-flag")...); !errors.As(err, &e) || e.ExitCode() != exitUsage {
 			ts.Fatalf("%s --no-such-flag: %v, want exit code 2", cmd.CommandPath(), err)
 		}
+		if outputFlag.MatchString(help) {
+			checkForms(ts, cmd, args)
+		}
 	}
 	root := newRootCommand()
 	walk(root)
@@ -41,11 +44,30 @@ func commandTree(ts *testscript.TestScript, _ bool, _ []string) {
 	}
 }
 
+// checkForms asks for a form that is none, with as many arguments as the command takes: the refusal names json, and comes
+// before anything is done.
+func checkForms(ts *testscript.TestScript, cmd *cobra.Command, args []string) {
+	says := ""
+	for range 3 {
+		var e *exec.ExitError
+		err := ts.Exec("takt", append(args, "-o", "nonsense")...)
+		if says = ts.ReadFile("stderr"); !errors.As(err, &e) || e.ExitCode() != exitUsage {
+			ts.Fatalf("%s -o nonsense: %v, want exit code 2:\n%s", cmd.CommandPath(), err, says)
+		}
+		if formsRefused.MatchString(says) {
+			return
+		}
+		args = append(args, "x")
+	}
+	ts.Fatalf("%s -o nonsense is not refused with the forms, json among them:\n%s", cmd.CommandPath(), says)
+}
+
 var (
-	exampleLine = regexp.MustCompile(`(?m)^Examples:\n(  .*\n)*?  .*takt `)
-	codesLine   = regexp.MustCompile(`(?m)^Exit codes: 0 ok · .*2 wrong usage`)
-	outputFlag  = regexp.MustCompile(`(?m)^ +-o, --output string .*json`)
-	outputLine  = regexp.MustCompile(`(?m)^Output: .+`)
+	formsRefused = regexp.MustCompile(`-o nonsense: it must be .*\bjson\b`)
+	exampleLine  = regexp.MustCompile(`(?m)^Examples:\n(  .*\n)*?  .*takt `)
+	codesLine    = regexp.MustCompile(`(?m)^Exit codes: 0 ok · .*2 wrong usage`)
+	outputFlag   = regexp.MustCompile(`(?m)^ +-o, --output string .*\bjson\b`)
+	outputLine   = regexp.MustCompile(`(?m)^Output: .+`)
 )
 
 func checkHelp(ts *testscript.TestScript, path, help string) {
