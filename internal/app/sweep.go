@@ -2,8 +2,11 @@ package app
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -38,37 +41,93 @@ func (a *App) sweep(ctx context.Context) {
 
 // sweepAll deletes all that is old now. The first error ends it.
 func (a *App) sweepAll(ctx context.Context) error {
-	keep, st := a.cfg.Keep, a.store
-	before := func(kept time.Duration) job.Instant { return job.InstantOf(a.cfg.Wall().Add(-kept)) }
-	all := []func(limit int) (int, error){
-		func(n int) (int, error) { return st.SweepRequestKeys(ctx, before(keep.RequestKeys), n) },
-		func(n int) (int, error) { return st.SweepDecisions(ctx, before(keep.Decisions), n) },
-	}
-	for p := range a.node.Count() {
-		all = append(all, func(n int) (int, error) { return st.SweepJournal(ctx, p, before(keep.Journal), n) })
-	}
-	namespaces, err := st.Namespaces(ctx)
+	namespaces, err := a.kept(ctx)
 	if err != nil {
 		return err
 	}
-	for _, ns := range namespaces {
-		own, err := st.Retention(ctx, ns)
-		if err != nil {
+	w := sweeper{keep: a.cfg.Keep, longest: a.cfg.Keep, now: a.cfg.Wall()}
+	for _, k := range namespaces {
+		w.longest.Executions, w.longest.Logs = max(w.longest.Executions, k.Executions), max(w.longest.Logs, k.Logs)
+	}
+	if st, ok := a.store.(store.Months); ok {
+		w.months = true
+		if _, err := st.SweepMonths(ctx, store.Over{Executions: w.before(w.longest.Executions), Logs: w.before(w.longest.Logs),
+			Decisions: w.before(w.keep.Decisions), Journal: w.before(w.keep.Journal), Now: job.InstantOf(w.now)}); err != nil {
 			return err
 		}
-		k := keep.Over(own)
-		all = append(all,
-			func(n int) (int, error) {
-				return st.SweepLogs(ctx, store.SweepLogs{Namespace: ns, Before: before(min(k.Logs, k.Executions)), Limit: n})
-			},
-			func(n int) (int, error) { return st.SweepExecutions(ctx, ns, before(k.Executions), n) })
 	}
-	for _, step := range all {
+	for _, step := range w.steps(ctx, a.store, a.node.Count(), namespaces) {
 		if err := inSteps(ctx, step); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// kept is what each namespace keeps.
+func (a *App) kept(ctx context.Context) (map[string]control.Keep, error) {
+	names, err := a.store.Namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]control.Keep{}
+	for _, ns := range names {
+		own, err := a.store.Retention(ctx, ns)
+		if err != nil {
+			return nil, err
+		}
+		k := a.cfg.Keep.Over(own)
+		k.Logs = min(k.Logs, k.Executions)
+		all[ns] = k
+	}
+	return all, nil
+}
+
+// Where months are dropped whole, what is kept longest waits for that: its rows are deleted only when they are older by
+// what two months have at most, for a month may have to stay. What is kept for less than a month is deleted at once.
+const (
+	monthAtMost = 31 * 24 * time.Hour
+	monthsLate  = 2 * monthAtMost
+)
+
+// sweeper says what is old.
+type sweeper struct {
+	keep, longest control.Keep
+	now           time.Time
+	months        bool // the store drops months whole
+}
+
+func (w *sweeper) before(kept time.Duration) job.Instant { return job.InstantOf(w.now.Add(-kept)) }
+
+// small is before for rows that are deleted in small steps.
+func (w *sweeper) small(kept, longest time.Duration) job.Instant {
+	if w.months && kept == longest && kept >= monthAtMost {
+		kept += monthsLate
+	}
+	return w.before(kept)
+}
+
+func (w *sweeper) steps(ctx context.Context, st store.Store, partitions int, namespaces map[string]control.Keep) []func(limit int) (int, error) {
+	all := []func(limit int) (int, error){
+		func(n int) (int, error) { return st.SweepRequestKeys(ctx, w.before(w.keep.RequestKeys), n) },
+		func(n int) (int, error) {
+			return st.SweepDecisions(ctx, w.small(w.keep.Decisions, w.keep.Decisions), n)
+		},
+	}
+	for p := range partitions {
+		all = append(all, func(n int) (int, error) { return st.SweepJournal(ctx, p, w.small(w.keep.Journal, w.keep.Journal), n) })
+	}
+	for _, ns := range slices.Sorted(maps.Keys(namespaces)) {
+		k := namespaces[ns]
+		all = append(all,
+			func(n int) (int, error) {
+				return st.SweepLogs(ctx, store.SweepLogs{Namespace: ns, Before: w.small(k.Logs, w.longest.Logs), Limit: n})
+			},
+			func(n int) (int, error) {
+				return st.SweepExecutions(ctx, ns, w.small(k.Executions, w.longest.Executions), n)
+			})
+	}
+	return all
 }
 
 // inSteps repeats a step until nothing is left. It rests as long as a step took, so that the writer is free for

@@ -120,6 +120,74 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// monthly is a store that drops months whole, and remembers what it was asked to.
+type monthly struct {
+	store.Store
+	asked chan store.Over
+}
+
+func (m monthly) SweepMonths(_ context.Context, o store.Over) (int, error) {
+	select {
+	case m.asked <- o:
+	default:
+	}
+	return 0, nil
+}
+
+// Where months are dropped whole, what is kept longest is left to that; what is kept for less goes in small steps as ever.
+func TestSweepLeavesMonths(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		file, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "takt.db"), NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := file.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		st := monthly{file, make(chan store.Over, 1)}
+		const day = 24 * time.Hour
+		now := time.Now()
+		past(t, st, 3, now.Add(-200*day), now.Add(-40*day), now.Add(-time.Hour))
+		if err := st.PutRetention(t.Context(), store.Retention{Namespace: "brief", Executions: 33 * day}); err != nil {
+			t.Fatal(err)
+		}
+		a, err := app.New(t.Context(), app.Config{Store: st, Listener: quiet{make(chan struct{})},
+			Keep: control.Keep{Executions: 35 * day, Decisions: 39 * day, Logs: 12 * day, Journal: 2 * day}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		time.Sleep(2 * time.Minute) // in the bubble: the first sweep is over
+		o := <-st.asked
+		for what, is := range map[string][2]any{
+			"executions": {o.Now.Sub(o.Executions), 35 * day}, "logs": {o.Now.Sub(o.Logs), 12 * day},
+			"decisions": {o.Now.Sub(o.Decisions), 39 * day}, "journal": {o.Now.Sub(o.Journal), 2 * day},
+		} {
+			if is[0] != is[1] {
+				t.Errorf("months of %s go after %v, should be %v", what, is[0], is[1])
+			}
+		}
+		for namespace, want := range map[string]int{"brief": 1, "usual": 2} {
+			rows, _, err := st.Executions(ctx, store.ExecutionFilter{Namespace: namespace})
+			if err != nil || len(rows) != want {
+				t.Errorf("%s: %d executions, %v; want %d", namespace, len(rows), err, want)
+			}
+			if rows, _, err := st.Decisions(ctx, namespace, "", store.Page{}); err != nil || len(rows) != 2 {
+				t.Errorf("%s: %d decisions, %v; want 2", namespace, len(rows), err)
+			}
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
 func TestKeepIsChecked(t *testing.T) {
 	for _, k := range []control.Keep{{Executions: time.Minute}, {Logs: -time.Hour}, {Journal: time.Nanosecond}, {Decisions: job.MaxDuration + 1}} {
 		err := app.Config{DataDir: "x", Keep: k}.Validate()
