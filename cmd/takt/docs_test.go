@@ -138,6 +138,13 @@ accessKey, privateKey, credential, authorization or bearer (in any case; maxToke
 ` + "`postgres://user:password@host/db`" + `, are shown as ` + "`(masked)`" + ` in every list, description, difference, history and conflict, also those of executions, checkpoints and
 results. A masked value that is written back is refused (` + "`masked_value`" + `): neither is the stored value kept in silence nor lost. ` + "`takt export`" + ` writes documents with their
 values, to apply them elsewhere, and says so (` + "`?secrets=show`" + ` of the API). Excerpts of files leave such lines out.
+
+## Another pool
+
+` + "`" + `spec.pool` + "`" + ` may be changed like any other field. From the commit that takes the change in, planned instants and new requests go to the new pool; the next
+instant of each schedule stays what it is, none fires twice and none is left out. Executions that were made before keep the revision that they began with,
+and so the old pool: they wait, run, are cancelled and are run again (` + "`" + `takt rerun` + "`" + `) there. When the pools belong to different servers, one hands the job over to
+the other; an instant that comes due meanwhile is late, as after any short outage. When nobody works in the old pool any more, cancel what still waits there.
 `
 
 func jobFilePage(t *testing.T) string {
