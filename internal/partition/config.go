@@ -30,6 +30,8 @@ type Config struct {
 	Self  store.Server                              // what others read of this server: Address, Key, Build, Level; the rest is filled in
 	Reach func(context.Context, store.Server) error // tells whether another server answers at its address; nil: nobody is ever marked unreachable
 
+	NoLoss bool // a commit is confirmed only when every standby that may be promoted has it: after a failover nothing is waited for (R7)
+
 	Wall   func() time.Time     // the one wall clock of the node (R9); nil: time.Now
 	Live   func() []string      // names of the live servers, this one included; nil: by their rows, or this one alone when it is the sole one
 	Jitter func() time.Duration // added to every tick of every loop, so that virtual clusters replay; nil: none. Called by many goroutines

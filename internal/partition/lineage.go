@@ -22,7 +22,15 @@ func (n *Node) lineage(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read the database's lineage: %w", err)
 	}
+	n.lived.Store(name, true)
 	return name, nil
+}
+
+// keptTail tells that nothing was forgotten when the database left a history: a standby confirms every commit, and this
+// server saw that history while it ran, so that what came is a failover and no restored backup.
+func (n *Node) keptTail(left string) bool {
+	_, lived := n.lived.Load(left)
+	return n.cfg.NoLoss && lived
 }
 
 // watchLineage drops every engine when the history that the database is on changes under them (R7): their next
@@ -49,6 +57,10 @@ func (t *tenure) hold(ctx context.Context, loaded engine.Loaded) (bool, error) {
 	if err != nil || lineage == "" || lineage == t.row.Lineage {
 		return false, err
 	}
+	if t.seat.n.keptTail(t.row.Lineage) {
+		t.log.Info("the database failed over and loses nothing by that: going on at once", "lineage", lineage, "settled", t.row.Lineage)
+		return true, t.settleOn(ctx, lineage)
+	}
 	longest := t.cfg.Lease.TTL
 	for _, s := range loaded.Sessions {
 		longest = max(longest, s.TTL)
@@ -69,12 +81,17 @@ func (t *tenure) hold(ctx context.Context, loaded engine.Loaded) (bool, error) {
 			return false, ctx.Err()
 		}
 	}
+	return true, t.settleOn(ctx, lineage)
+}
+
+// settleOn writes the history into the partition's row.
+func (t *tenure) settleOn(ctx context.Context, lineage string) error {
 	if !t.trust.holds() {
-		return false, job.Errorf(job.KindFenced, "own_deadline", "the partition lease was not renewed in time")
+		return job.Errorf(job.KindFenced, "own_deadline", "the partition lease was not renewed in time")
 	}
 	if err := t.cfg.Store.SettlePartition(ctx, t.fence(), lineage); err != nil {
-		return false, fmt.Errorf("settle on the database's lineage: %w", err)
+		return fmt.Errorf("settle on the database's lineage: %w", err)
 	}
 	t.row.Lineage = lineage
-	return true, nil
+	return nil
 }

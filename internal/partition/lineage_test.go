@@ -89,6 +89,20 @@ func TestFailover(t *testing.T) {
 			quiet(c, time.Now())
 		})
 	})
+	t.Run("of a database that loses nothing", func(t *testing.T) {
+		inCity(t, 4, func(c *city) {
+			keeps := func(cfg *partition.Config) { cfg.NoLoss = true }
+			a := c.join("a", 1, keeps)
+			c.until(20*time.Second, wanted(4, "a"))
+			c.failOver("another")
+			time.Sleep(l.Look + 10*time.Millisecond)
+			c.until(5*time.Second, wanted(4, "a"))
+			c.leave(a) // a history that changed while nobody was up may be a restored backup
+			c.failOver("a third")
+			c.join("b", 1, keeps)
+			quiet(c, time.Now())
+		})
+	})
 	t.Run("mutant", func(t *testing.T) {
 		inCity(t, 1, func(c *city) {
 			ignore := func(cfg *partition.Config) { cfg.Switches.LineageIgnored = true }

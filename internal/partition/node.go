@@ -33,6 +33,7 @@ type Node struct {
 	hinter  *hinter
 	offset  *offset
 	look    chan struct{} // asks the watcher to look at once
+	lived   sync.Map      // histories of the database (string) that were seen since the start
 	reply   atomic.Uint64 // newest engine.ReplyID
 	running atomic.Bool
 	dead    atomic.Bool             // a crash point fired
