@@ -54,8 +54,10 @@ that another server uses is refused with exit code 5.`,
 	}
 	where.flags(cmd, "directory of the database; made when it is missing")
 	f := cmd.Flags()
+	f.StringVar(&cfg.DatabaseLoss, "db-loss", "tail", "what a failover of PostgreSQL may forget: tail, the newest commits; none, when replication is synchronous. "+
+		"With none servers go on at once after it; otherwise nothing is granted until leases that were forgotten have ended (20s)")
 	f.BoolVar(&migrate, "migrate", true, "bring the database to the form that this binary knows; without it one that is behind is refused")
-	alsoEnv(f, "migrate")
+	alsoEnv(f, "migrate", "db-loss")
 	networkFlags(f, &cfg)
 	leaseFlags(f, &lease)
 	keepFlags(f, &cfg)

@@ -125,7 +125,7 @@ func (a *App) newNode(ctx context.Context) (*partition.Node, error) {
 		incarnation = cfg.Server + "-" + hex.EncodeToString(b[:])
 	}
 	pc := partition.Config{
-		Store: a.store, Server: cfg.Server, Incarnation: incarnation, Sole: cfg.sole(), Lease: cfg.Lease,
+		Store: a.store, Server: cfg.Server, Incarnation: incarnation, Sole: cfg.sole(), NoLoss: cfg.DatabaseLoss == "none", Lease: cfg.Lease,
 		Wall: cfg.Wall, Seed: uint64(cfg.Wall().UnixNano()), Logger: cfg.Logger,
 	}
 	if err := a.join(ctx, &pc); err != nil {

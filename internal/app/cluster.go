@@ -26,6 +26,13 @@ const (
 
 // checkCluster refuses settings of several servers that contradict themselves or the rest.
 func (c Config) checkCluster() error {
+	switch {
+	case c.DatabaseLoss != "" && c.DatabaseLoss != "tail" && c.DatabaseLoss != "none":
+		return job.Errorf(job.KindInvalid, "bad_db_loss", "%q says nothing about a failover of the database", c.DatabaseLoss).WithField("dbLoss").
+			WithHint("give none when replication is synchronous, else tail")
+	case c.sole() && c.DatabaseLoss == "none":
+		return job.Errorf(job.KindInvalid, "bad_db_loss", "a data directory has no standby").WithField("dbLoss").WithHint("leave --db-loss out")
+	}
 	if c.sole() && (c.Advertise != "" || c.PeerCA != "") {
 		return job.Errorf(job.KindInvalid, "one_server_only", "a data directory has one server, which no other calls").WithField("advertise").
 			WithHint("leave --advertise and --peer-ca out, or give --db in place of --data")
@@ -138,6 +145,9 @@ func (a *App) join(ctx context.Context, pc *partition.Config) error {
 	}
 	self, err := a.self(ctx)
 	if err != nil {
+		return err
+	}
+	if err := a.reachable(ctx, self); err != nil {
 		return err
 	}
 	pool, err := a.cfg.peerPool()

@@ -20,8 +20,12 @@ const DefaultListen = "127.0.0.1:7070"
 
 // Config is what a node is assembled from. Only DataDir (or Store) is required.
 type Config struct {
-	DataDir   string // holds LOCK and takt.db; made with mode 0700 when missing
-	Database  string // address of a PostgreSQL database, in place of DataDir: a URL or key=value pairs. May hold a secret
+	DataDir  string // holds LOCK and takt.db; made with mode 0700 when missing
+	Database string // address of a PostgreSQL database, in place of DataDir: a URL or key=value pairs. May hold a secret
+	// DatabaseLoss is what a failover of the database may forget: "tail" (also ""): the newest commits; "none": nothing,
+	// because replication is synchronous. After a failover with "none" nothing is waited for (R7).
+	DatabaseLoss string
+
 	Listen    string // host:port; "": DefaultListen. Beyond loopback a token file is required
 	TokenFile string // its content is the bearer token of every call; "": none is asked for
 	// WorkerTokenFile holds a token of its own for workers' calls; then TokenFile is people's alone, and required.

@@ -122,7 +122,9 @@ func TestServersOnPostgreSQL(t *testing.T) {
 	all := []*member{join(t, dsn), join(t, dsn), join(t, dsn)}
 	for _, m := range all {
 		m.until("/readyz", ready)
-		m.until("/api/v1/servers", func(_ int, body string) bool { return strings.Count(body, `"live":true`) == 3 && strings.Contains(body, `"unowned":[]`) })
+		m.until("/api/v1/servers", func(_ int, body string) bool {
+			return strings.Count(body, `"live":true`) == 3 && strings.Contains(body, `"unowned":[]`)
+		})
 	}
 	all[0].until("/metrics", func(_ int, page string) bool { return !strings.Contains(page, "takt_partitions_owned 32\n") })
 	spec := `{"apiVersion":"takt/v1","kind":"Job","metadata":{"name":"%s"},"spec":{"pool":"%s","handler":"h"}}`
@@ -158,7 +160,9 @@ func TestDatabaseThatHangs(t *testing.T) {
 	if err := pg.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	m.until("/readyz", func(status int, body string) bool { return status == http.StatusServiceUnavailable && strings.Contains(body, "store_unavailable") })
+	m.until("/readyz", func(status int, body string) bool {
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "store_unavailable")
+	})
 	for range 20 {
 		began := time.Now()
 		status, b := m.ask("GET", "/api/v1/namespaces/default/jobs", "")
