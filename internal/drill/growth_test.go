@@ -112,77 +112,84 @@ type growthPage struct {
 	path string
 }
 
+// growthPages are all lists and pages.
 func growthPages(c crop) []growthPage {
+	all := store.ExecutionFilter{Namespace: "default"}
+	with := func(change func(*store.ExecutionFilter)) store.ExecutionFilter { f := all; change(&f); return f }
 	middle := func(f store.ExecutionFilter) store.ExecutionFilter {
 		e, _ := c.execution(c.n / 2)
 		f.After = store.After("executions", e.ID)
 		return f
 	}
-	list := func(name string, f store.ExecutionFilter, q string) growthPage {
-		values := url.Values{}
-		for k, v := range map[string]string{"job": f.Job, "pool": f.Pool, "state": string(f.State), "q": q, "after": f.After} {
-			if v != "" {
-				values.Set(k, v)
+	lists := []growthPage{
+		listPage("all", all, ""),
+		listPage("all, from the middle", middle(all), ""),
+		listPage("of a small namespace", store.ExecutionFilter{Namespace: "rare"}, ""),
+		listPage("of a job", with(func(f *store.ExecutionFilter) { f.Job = cropJob(3) }), ""),
+		listPage("of a rare job, from the middle", middle(with(func(f *store.ExecutionFilter) { f.Job = cropJob(150) })), ""),
+		listPage("of a pool", with(func(f *store.ExecutionFilter) { f.Pool = "pool-7" }), ""),
+		listPage("succeeded", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionSucceeded }), ""),
+		listPage("failed", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionFailed }), ""),
+		listPage("cancelled, from the middle", middle(with(func(f *store.ExecutionFilter) { f.State = job.ExecutionCancelled })), ""),
+		listPage("failed of a job", with(func(f *store.ExecutionFilter) { f.State, f.Job = job.ExecutionFailed, cropJob(150) }), ""),
+		listPage("failed of a pool", with(func(f *store.ExecutionFilter) { f.State, f.Pool = job.ExecutionFailed, "pool-7" }), ""),
+		listPage("queued", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionQueued }), ""),
+		listPage("running: none", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionRunning }), ""),
+		listPage("partially succeeded: none", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionPartiallySucceeded }), ""),
+		listPage("of a pool and a job that are not together", with(func(f *store.ExecutionFilter) { f.Job, f.Pool = cropJob(3), "pool-7" }), ""),
+		listPage("query: failed or timed out", all, "state:failed,timed_out"),
+		listPage("query: of jobs that begin so", all, "job:job-15*"),
+		listPage("query: planned a week ago", all, "planned<7d planned>8d"),
+		listPage("query: planned before all", all, "planned<2020-01-01"),
+		listPage("query: what none is", all, "shards>100000"),
+	}
+	return append(lists, detailPages(c)...)
+}
+
+func listPage(name string, f store.ExecutionFilter, q string) growthPage {
+	values := url.Values{}
+	for k, v := range map[string]string{"job": f.Job, "pool": f.Pool, "state": string(f.State), "q": q, "after": f.After} {
+		if v != "" {
+			values.Set(k, v)
+		}
+	}
+	return growthPage{name, func(ctx context.Context, st store.Store) (int, error) {
+		if q != "" {
+			var err error
+			if f.Query, err = filter.Parse(q, time.UnixMilli(int64(cropEnd))); err != nil {
+				return 0, err
 			}
 		}
-		return growthPage{name, func(ctx context.Context, st store.Store) (int, error) {
-			if q != "" {
-				var err error
-				if f.Query, err = filter.Parse(q, time.UnixMilli(int64(cropEnd))); err != nil {
-					return 0, err
-				}
-			}
-			rows, _, err := st.Executions(ctx, f)
-			return len(rows), err
-		}, "/namespaces/" + f.Namespace + "/executions?" + values.Encode()}
-	}
-	all := store.ExecutionFilter{Namespace: "default"}
-	with := func(change func(*store.ExecutionFilter)) store.ExecutionFilter { f := all; change(&f); return f }
+		rows, _, err := st.Executions(ctx, f)
+		return len(rows), err
+	}, "/namespaces/" + f.Namespace + "/executions?" + values.Encode()}
+}
+
+func detailPages(c crop) []growthPage {
 	last, big := c.last(), c.big()
-	one := "/namespaces/" + last.Namespace + "/executions/" + last.ID.String()
-	return append([]growthPage{
-		list("all", all, ""),
-		list("all, from the middle", middle(all), ""),
-		list("of a small namespace", store.ExecutionFilter{Namespace: "rare"}, ""),
-		list("of a job", with(func(f *store.ExecutionFilter) { f.Job = cropJob(3) }), ""),
-		list("of a rare job, from the middle", middle(with(func(f *store.ExecutionFilter) { f.Job = cropJob(150) })), ""),
-		list("of a pool", with(func(f *store.ExecutionFilter) { f.Pool = "pool-7" }), ""),
-		list("succeeded", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionSucceeded }), ""),
-		list("failed", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionFailed }), ""),
-		list("cancelled, from the middle", middle(with(func(f *store.ExecutionFilter) { f.State = job.ExecutionCancelled })), ""),
-		list("failed of a job", with(func(f *store.ExecutionFilter) { f.State, f.Job = job.ExecutionFailed, cropJob(150) }), ""),
-		list("failed of a pool", with(func(f *store.ExecutionFilter) { f.State, f.Pool = job.ExecutionFailed, "pool-7" }), ""),
-		list("queued", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionQueued }), ""),
-		list("running: none", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionRunning }), ""),
-		list("partially succeeded: none", with(func(f *store.ExecutionFilter) { f.State = job.ExecutionPartiallySucceeded }), ""),
-		list("of a pool and a job that are not together", with(func(f *store.ExecutionFilter) { f.Job, f.Pool = cropJob(3), "pool-7" }), ""),
-		list("query: failed or timed out", all, "state:failed,timed_out"),
-		list("query: of jobs that begin so", all, "job:job-15*"),
-		list("query: planned a week ago", all, "planned<7d planned>8d"),
-		list("query: planned before all", all, "planned<2020-01-01"),
-		list("query: what none is", all, "shards>100000"),
-	}, growthPage{"an execution", func(ctx context.Context, st store.Store) (int, error) {
+	one, large := "/namespaces/"+last.Namespace+"/executions/"+last.ID.String(), "/namespaces/default/executions/"+big.ID.String()
+	return []growthPage{{"an execution", func(ctx context.Context, st store.Store) (int, error) {
 		_, err := st.Execution(ctx, last.Namespace, last.ID)
 		return 1, err
-	}, one}, growthPage{"its shards", func(ctx context.Context, st store.Store) (int, error) {
+	}, one}, {"its shards", func(ctx context.Context, st store.Store) (int, error) {
 		rows, _, err := st.Shards(ctx, last.Namespace, last.ID, store.Page{})
 		return len(rows), err
-	}, one + "/shards"}, growthPage{"shards of a large one", func(ctx context.Context, st store.Store) (int, error) {
+	}, one + "/shards"}, {"shards of a large one", func(ctx context.Context, st store.Store) (int, error) {
 		rows, _, err := st.Shards(ctx, big.Namespace, big.ID, store.Page{})
 		return len(rows), err
-	}, "/namespaces/default/executions/" + big.ID.String() + "/shards"}, growthPage{"a log", func(ctx context.Context, st store.Store) (int, error) {
+	}, large + "/shards"}, {"a log", func(ctx context.Context, st store.Store) (int, error) {
 		page, err := st.ReadLogs(ctx, store.LogFilter{Execution: big.ID, Shard: -1})
 		return len(page.Rows), err
-	}, "/namespaces/default/executions/" + big.ID.String() + "/logs"}, growthPage{"jobs", func(ctx context.Context, st store.Store) (int, error) {
+	}, large + "/logs"}, {"jobs", func(ctx context.Context, st store.Store) (int, error) {
 		rows, _, err := st.Jobs(ctx, "default", store.Page{})
 		return len(rows), err
-	}, "/namespaces/default/jobs"}, growthPage{"a job", func(ctx context.Context, st store.Store) (int, error) {
+	}, "/namespaces/default/jobs"}, {"a job", func(ctx context.Context, st store.Store) (int, error) {
 		_, err := st.Job(ctx, "default", cropJob(3))
 		return 1, err
-	}, "/namespaces/default/jobs/" + cropJob(3)}, growthPage{"decisions", func(ctx context.Context, st store.Store) (int, error) {
+	}, "/namespaces/default/jobs/" + cropJob(3)}, {"decisions", func(ctx context.Context, st store.Store) (int, error) {
 		rows, _, err := st.Decisions(ctx, "default", "", store.Page{})
 		return len(rows), err
-	}, "/namespaces/default/decisions"})
+	}, "/namespaces/default/decisions"}}
 }
 
 // repeated is the median and the longest of some calls, after one that warms up.

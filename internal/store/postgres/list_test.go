@@ -118,8 +118,9 @@ func checkPlan(t *testing.T, s *postgres.Store, text, row string) {
 		return
 	}
 	// the row that is ordered must be the row that the index is entered by, in each table
-	order := text[strings.Index(text, "WHERE (")+len("WHERE ("):]
-	key := "ROW(" + order[:strings.Index(order, ")")] + ") < ROW("
+	_, order, _ := strings.Cut(text, "WHERE (")
+	columns, _, _ := strings.Cut(order, ")")
+	key := "ROW(" + columns + ") < ROW("
 	if n := len(scans.FindAllString(plan, -1)); n != strings.Count(plan, key) {
 		t.Errorf("%d scans, not each by %s\n%s\n%s", n, key, text, plan)
 	}

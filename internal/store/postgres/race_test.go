@@ -347,42 +347,6 @@ func TestRaceOfTriggerAndDeletion(t *testing.T) {
 	}
 }
 
-// Servers sweep keys at the same time: each key goes once, and is counted once.
-func TestRaceOfKeySweeps(t *testing.T) {
-	t.Parallel()
-	both, _ := servers(t)
-	if _, _, err := both[0].PutJob(t.Context(), put("j", "h", 1, 0)); err != nil {
-		t.Fatal(err)
-	}
-	var all []store.Trigger
-	for n := range 500 {
-		all = append(all, store.Trigger{Namespace: "ns", Job: "j", Execution: job.RequestedID(noon, [10]byte{byte(n), byte(n >> 8), 1}),
-			Request: engine.Request{At: noon}, Key: store.RequestKey{Namespace: "ns", Operation: "trigger/j", Key: fmt.Sprint(n)}})
-	}
-	if _, err := both[0].Triggers(t.Context(), all, toFirst); err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	swept := 0
-	got := atOnce(both, callers, func(_ int, s *postgres.Store) error {
-		n, err := s.SweepRequestKeys(context.Background(), noon+1, 100)
-		mu.Lock()
-		defer mu.Unlock()
-		swept += n
-		return err
-	})
-	wantCount(t, "sweeps", got, map[string]int{"ok": callers})
-	for {
-		n, err := both[0].SweepRequestKeys(t.Context(), noon+1, 100)
-		if swept += n; err != nil || n == 0 {
-			break
-		}
-	}
-	if swept != len(all) {
-		t.Errorf("%d keys swept, there were %d", swept, len(all))
-	}
-}
-
 // Who waits for a job's row while it is edited finds it, at its next revision.
 func TestRaceOfPausesAndEdits(t *testing.T) {
 	t.Parallel()

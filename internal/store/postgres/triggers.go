@@ -92,7 +92,8 @@ type usedKey struct {
 func keyOf(t *store.Trigger) [3]string { return [3]string{t.Key.Namespace, t.Key.Operation, t.Key.Key} }
 
 func (w *triggers) run() error {
-	for _, part := range []func() error{w.check, w.holdJobs, w.putKeys, w.judge, w.addEntries, w.findRepeated} {
+	w.name()
+	for _, part := range []func() error{w.holdJobs, w.putKeys, w.judge, w.addEntries, w.findRepeated} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -100,19 +101,18 @@ func (w *triggers) run() error {
 	return nil
 }
 
-// check names what is to be looked up, up to the first that cannot be kept: judge refuses that one, or one before it.
-func (w *triggers) check() error {
+// name says what is to be looked up, up to the first that cannot be kept: judge refuses that one, or one before it.
+func (w *triggers) name() {
 	for i := range w.all {
 		t := &w.all[i]
 		if store.CheckTrigger(t) != nil {
-			break
+			return
 		}
 		w.jobs[[2]string{t.Namespace, t.Job}] = nil
 		if t.Key.Key != "" && w.keys[keyOf(t)] == nil {
 			w.keys[keyOf(t)] = &usedKey{RequestKey: t.Key, first: i}
 		}
 	}
-	return nil
 }
 
 // holdJobs locks the jobs of the list and reads them.
