@@ -45,8 +45,9 @@ func (w shardWrites) arrays() ([]any, error) {
 		if failures[i], err = encodeSome(w[i].Row.Error != nil, w[i].Row.Error); err != nil {
 			return nil, err
 		}
-		if attempts[i], err = encodeSome(len(w[i].Row.Attempts) > 0, w[i].Row.Attempts); err != nil {
-			return nil, err
+		if all := w[i].Row.Attempts; len(all) > 0 {
+			text := string(job.AppendAttempts(nil, all))
+			attempts[i] = &text
 		}
 	}
 	return []any{

@@ -45,13 +45,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 	if err := store.CheckBatch(b); err != nil {
 		return err
 	}
-	facts := "[]"
-	if len(b.Facts) > 0 {
-		var err error
-		if facts, err = encode(b.Facts); err != nil {
-			return err
-		}
-	}
+	facts := string(engine.AppendFacts(nil, b.Facts))
 	again, err := s.commit(ctx, f, b, facts, false)
 	if again { // nothing was written; a row that is refused is found by itself, and named
 		_, err = s.commit(ctx, f, b, facts, true)

@@ -121,9 +121,9 @@ func shardArgs(args []any, s *job.Shard) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	attempts, err := encodeSome(len(s.Attempts) > 0, s.Attempts)
-	if err != nil {
-		return nil, err
+	var attempts any
+	if len(s.Attempts) > 0 {
+		attempts = string(job.AppendAttempts(nil, s.Attempts))
 	}
 	return append(args, s.Execution[:], int64(s.Index), string(s.State), string(s.Reason), int64(s.Token), string(s.Session),
 		s.Worker, flag(s.Closed), flag(s.Confirmed), int64(s.Attempt), int64(s.Faults), int64(s.Losses),
