@@ -70,13 +70,35 @@ func (p *pulse) usable(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	if err := p.ping(ctx); err != nil {
+	if err := p.ping(ctx); err != nil && unwritable(err) == "" { // else it answers: reads are served, and a write hears why not
 		return storeAway(err)
 	}
 	return nil
 }
 
+// unwritable says what keeps a database that answers from taking anything in; "" when it is something else.
+func unwritable(err error) string {
+	e, _ := errors.AsType[*job.Error](err)
+	for ; e != nil; e, _ = errors.AsType[*job.Error](errors.Unwrap(e)) {
+		switch e.Code {
+		case "disk_full":
+			return "the disk of the database is full"
+		case "not_writable":
+			return "the database cannot be written"
+		case "disk_error":
+			return "the disk of the database fails"
+		case "database_gone":
+			return "the database file is gone"
+		}
+	}
+	return ""
+}
+
 func storeAway(cause error) *job.Error {
+	if why := unwritable(cause); why != "" {
+		e, _ := errors.AsType[*job.Error](cause)
+		return job.Errorf(job.KindUnavailable, "store_unavailable", "%s", why).WithHint("%s", e.Hint).WithCause(cause)
+	}
 	return job.Errorf(job.KindUnavailable, "store_unavailable", "the database does not answer").
 		WithHint("ask again in a moment; it goes on by itself when the database is back, and the server's log says what is wrong").WithCause(cause)
 }

@@ -29,8 +29,8 @@ var partNames = []string{partName, partName + "-journal", partName + "-wal", par
 func Database(dir string) string { return filepath.Join(dir, databaseName) }
 
 // Restore makes a data directory from a file that Backup wrote. It refuses a directory that a server uses (KindConflict,
-// "data_dir_locked") or that holds anything ("data_dir_not_empty"), and a file that is damaged, no database of Takt, or
-// too new for this binary. When it fails the directory stays empty.
+// "data_dir_locked") or that holds anything ("data_dir_not_empty"), and a file that is damaged (KindInvalid, "backup_damaged"),
+// no database of Takt, or too new for this binary. When it fails the directory stays empty.
 //
 // The first server on it grants nothing until the leases that workers may still hold have ended.
 func Restore(ctx context.Context, file, dir string) (err error) {
@@ -84,14 +84,26 @@ func clearParts(dir string) (err error) {
 
 // check refuses a backup that no server of this binary could use.
 func check(ctx context.Context, file string) error {
+	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		return damaged(file, errors.New("it is empty"))
+	}
 	state, err := sqlite.Inspect(ctx, file)
-	if err != nil {
-		return err
+	if err == nil {
+		err = state.Check()
 	}
-	if err := state.Check(); err != nil {
-		return err
+	if err == nil {
+		err = sqlite.Verify(ctx, file)
 	}
-	return sqlite.Verify(ctx, file)
+	if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == "database_damaged" || e.Code == "database_fault" || e.Code == "disk_error") {
+		return damaged(file, err)
+	}
+	return err
+}
+
+// damaged: the file is what the caller gave, so it is the caller's to give another one.
+func damaged(file string, cause error) error {
+	return job.Errorf(job.KindInvalid, "backup_damaged", "%s is cut off or damaged", file).WithField("file").
+		WithHint("take another backup; `takt backup` checks what it writes").WithCause(cause)
 }
 
 // syncDir makes a rename in a directory durable, where directories can be synced.

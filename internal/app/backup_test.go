@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/taktsched/takt/internal/app"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/store/sqlite"
 )
 
 // brief is a lease that ends soon.
@@ -172,6 +174,36 @@ func TestRestoreTokensRise(t *testing.T) {
 	}
 }
 
+// backupFile is the content of a sound one.
+func backupFile(t *testing.T, dir string) []byte {
+	t.Helper()
+	st, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "some.db"), NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(dir, "whole")
+	if err := errors.Join(st.Backup(t.Context(), to), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// flip damages each page but the first, which says what the file is.
+func flip(whole []byte) []byte {
+	bad := bytes.Clone(whole)
+	const page = 4096
+	for i := page; i < len(bad); i += page {
+		for j := range 64 {
+			bad[i+j] ^= 0xff
+		}
+	}
+	return bad
+}
+
 // What can not be restored leaves nothing behind.
 func TestRestoreRefuses(t *testing.T) {
 	dir := t.TempDir()
@@ -183,11 +215,19 @@ func TestRestoreRefuses(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(full, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	empty, cut, flipped := filepath.Join(dir, "empty"), filepath.Join(dir, "cut"), filepath.Join(dir, "flipped")
+	whole := backupFile(t, dir)
+	for name, content := range map[string][]byte{empty: nil, cut: whole[:len(whole)/2], flipped: flip(whole)} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, c := range []struct{ file, to, code string }{
+		{empty, "new", "backup_damaged"}, {cut, "new", "backup_damaged"}, {flipped, "new", "backup_damaged"},
 		{filepath.Join(dir, "none"), "new", "no_database"}, {junk, "new", "not_a_database"}, {dir, "new", "no_database"}, {junk, "full", "not_a_database"},
 	} {
 		err := app.Restore(t.Context(), c.file, filepath.Join(dir, c.to))
-		if e, ok := errors.AsType[*job.Error](err); !ok || e.Code != c.code || e.Hint == "" {
+		if e, ok := errors.AsType[*job.Error](err); !ok || e.Code != c.code || e.Hint == "" || c.code == "backup_damaged" && e.Kind != job.KindInvalid {
 			t.Errorf("%s: %v, want %s", c.file, err, c.code)
 		}
 	}

@@ -123,6 +123,9 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("on a healthy disk: %+v", p)
 		}
 	}
+	if code, body := get(t, v.base+"/api/v1/backup", ""); code != http.StatusServiceUnavailable || !strings.Contains(body, `"no_room"`) {
+		t.Errorf("a backup that would fill the disk: %d %s", code, body)
+	}
 	filler := filepath.Join(disk, "filler")
 	f, err := os.Create(filler)
 	if err != nil {
@@ -145,7 +148,7 @@ func TestFullDisk(t *testing.T) {
 	if p.Code != "disk_full" && p.Code != "disk_error" && p.Code != "commit_unknown" || p.Hint == "" {
 		t.Errorf("on a full disk: %+v", p)
 	}
-	if body := v.awaitReadiness(http.StatusServiceUnavailable); !strings.Contains(body, `"hint"`) {
+	if body := v.awaitReadiness(http.StatusServiceUnavailable); !strings.Contains(body, "is full") || !strings.Contains(body, `"hint"`) {
 		t.Errorf("readyz: %s", body)
 	}
 	v.checkStored()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -39,8 +40,9 @@ func (a *App) sweep(ctx context.Context) {
 	}
 }
 
-// sweepAll deletes all that is old now. The first error ends it.
+// sweepAll deletes all that is old now. One kind that cannot be deleted keeps no other.
 func (a *App) sweepAll(ctx context.Context) error {
+	var failed []error
 	namespaces, err := a.kept(ctx)
 	if err != nil {
 		return err
@@ -57,11 +59,11 @@ func (a *App) sweepAll(ctx context.Context) error {
 		}
 	}
 	for _, step := range w.steps(ctx, a.store, a.node.Count(), namespaces) {
-		if err := inSteps(ctx, step); err != nil {
-			return err
+		if err := inSteps(ctx, step); err != nil && ctx.Err() == nil {
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // kept is what each namespace keeps.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -18,9 +19,13 @@ import (
 func (s *Store) Backup(ctx context.Context, to string) error { return Copy(ctx, s.path, to) }
 
 // Copy is Backup for a file that this process need not have open; a server may be using it. Errors: KindNotFound when
-// there is no database, KindConflict with code "file_exists" when there is a file at to.
+// there is no database, KindConflict with code "file_exists" when there is a file at to, KindUnavailable with code
+// "no_room" when the disk cannot hold the copy.
 func Copy(ctx context.Context, from, to string) (err error) {
 	if err := checkThere(ctx, from); err != nil {
+		return err
+	}
+	if err := checkRoom(ctx, from, to); err != nil {
 		return err
 	}
 	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -46,6 +51,29 @@ func Copy(ctx context.Context, from, to string) (err error) {
 	}
 	if err := target.Sync(); err != nil {
 		return job.Errorf(job.KindUnavailable, "disk_error", "the copy could not be made durable").WithCause(err)
+	}
+	return nil
+}
+
+// roomKept is what a copy leaves free on the disk: a server may be writing there.
+const roomKept = 16 << 20
+
+// checkRoom refuses a copy that would fill the disk, before it does.
+func checkRoom(ctx context.Context, from, to string) (err error) {
+	db, err := sqlOpen(from, url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var size int64
+	if err := db.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&size); err != nil {
+		return classify("measure the database", err)
+	}
+	free, known := freeBytes(filepath.Dir(to))
+	if known && free < size+roomKept {
+		return job.Errorf(job.KindUnavailable, "no_room", "the copy has %d MiB, and the disk of %s has %d MiB free", size>>20, to, free>>20).
+			WithHint("free space, or write to another disk; 16 MiB stay free for a server")
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func classifyCommit(op string, err error) error {
 	}
 	unknown := job.Errorf(job.KindUnknown, "commit_unknown", "%s: the commit failed half-way; it may still land", op).WithCause(err)
 	if why, ok := errors.AsType[*job.Error](classify(op, err)); ok && why.Hint != "" {
-		unknown = unknown.WithHint("%s", why.Hint) // such as to free space
+		unknown = unknown.WithHint("%s", why.Hint).WithCause(why) // such as to free space
 	}
 	return unknown
 }

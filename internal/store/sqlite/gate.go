@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
@@ -19,13 +20,22 @@ const (
 	ranks
 )
 
+// passedOver is how often a waiter is passed over by better ranks before its turn comes nevertheless: nobody waits for
+// ever behind a load that never ends. Only ownership still goes before it.
+const passedOver = 50
+
 // gate lets one in at a time, the best rank first, first come first served within a rank. database/sql
 // picks a waiter by chance, so its own queue would not do. Waiting is on a channel, which a synctest
 // bubble knows as durable.
 type gate struct {
 	mu     sync.Mutex
 	taken  bool
-	queues [ranks][]chan struct{}
+	queues [ranks][]*waiter
+}
+
+type waiter struct {
+	turn   chan struct{} // closed when it is let in
+	passed int           // how often it was first in its rank and another rank was let in
 }
 
 // enter waits for its turn; the error is ctx's and then nothing was taken.
@@ -39,43 +49,61 @@ func (g *gate) enter(ctx context.Context, r rank) error {
 		g.mu.Unlock()
 		return nil
 	}
-	turn := make(chan struct{})
-	g.queues[r] = append(g.queues[r], turn)
+	w := &waiter{turn: make(chan struct{})}
+	g.queues[r] = append(g.queues[r], w)
 	g.mu.Unlock()
 	select {
-	case <-turn:
+	case <-w.turn:
 		return nil
 	case <-ctx.Done():
 	}
-	if !g.forget(r, turn) {
+	if !g.forget(r, w) {
 		g.leave() // the turn came at the same moment: pass it on
 	}
 	return context.Cause(ctx)
 }
 
 // forget takes a waiter out of its queue; false when it has been let in.
-func (g *gate) forget(r rank, turn chan struct{}) bool {
+func (g *gate) forget(r rank, w *waiter) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for i, c := range g.queues[r] {
-		if c == turn {
-			g.queues[r] = append(g.queues[r][:i], g.queues[r][i+1:]...)
-			return true
-		}
+	i := slices.Index(g.queues[r], w)
+	if i < 0 {
+		return false
 	}
-	return false
+	g.queues[r] = slices.Delete(g.queues[r], i, i+1)
+	return true
 }
 
 // leave lets the next one in.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	next := g.next()
+	if next < 0 {
+		g.taken = false
+		return
+	}
+	w := g.queues[next][0]
+	g.queues[next] = g.queues[next][1:]
 	for r := range g.queues {
-		if q := g.queues[r]; len(q) > 0 {
-			g.queues[r] = q[1:]
-			close(q[0])
-			return
+		if r != next && len(g.queues[r]) > 0 {
+			g.queues[r][0].passed++
 		}
 	}
-	g.taken = false
+	close(w.turn)
+}
+
+// next is the rank that is let in; -1 when nobody waits.
+func (g *gate) next() int {
+	best := slices.IndexFunc(g.queues[:], func(q []*waiter) bool { return len(q) > 0 })
+	if best <= int(rankOwnership) {
+		return best
+	}
+	for r := best + 1; r < len(g.queues); r++ {
+		if q := g.queues[r]; len(q) > 0 && q[0].passed >= passedOver {
+			return r
+		}
+	}
+	return best
 }

@@ -307,7 +307,7 @@ func (s *Store) SweepLogs(ctx context.Context, o store.SweepLogs) (int, error) {
 		oldest, args = qLogOldestOfNamespace, append(args, o.Namespace)
 	}
 	deleted := int64(0)
-	err := s.write(ctx, rankLogs, "delete old logs", func(w *link) error {
+	err := s.write(ctx, rankSweep, "delete old logs", func(w *link) error {
 		for deleted < int64(o.Limit) {
 			var id []byte
 			var shard, token int64
