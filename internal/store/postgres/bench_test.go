@@ -25,20 +25,7 @@ func BenchmarkCommit(b *testing.B) {
 // share ≤ 2 s).
 func BenchmarkLoad(b *testing.B) {
 	s, f := benchStore(b)
-	var batch engine.Batch
-	for n := range int64(20_000) {
-		x, sh := benchRows(n)
-		x.ShardTotal = 5
-		batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
-		for i := range 5 {
-			sh.Index = i
-			batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
-		}
-	}
-	batch.Seq = 1
-	if err := s.Commit(context.Background(), f, &batch); err != nil {
-		b.Fatal(err)
-	}
+	benchFill(b, s, f, 5, job.ExecutionRunning, job.ShardLeased)
 	for b.Loop() {
 		loaded, err := s.LoadPartition(context.Background(), 0)
 		if err != nil || len(loaded.Executions) != 20_000 || len(loaded.Executions[7].Shards) != 5 {
@@ -50,22 +37,34 @@ func BenchmarkLoad(b *testing.B) {
 // BenchmarkBacklog is a page of 1,000 queued executions.
 func BenchmarkBacklog(b *testing.B) {
 	s, f := benchStore(b)
-	var batch engine.Batch
-	for n := range int64(20_000) {
-		x, sh := benchRows(n)
-		x.State, sh.State = job.ExecutionQueued, job.ShardQueued
-		batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
-		batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
-	}
-	batch.Seq = 1
-	if err := s.Commit(context.Background(), f, &batch); err != nil {
-		b.Fatal(err)
-	}
+	benchFill(b, s, f, 1, job.ExecutionQueued, job.ShardQueued)
 	for b.Loop() {
 		page, err := s.BacklogPage(context.Background(), 0, engine.WantBacklog{Limit: 1000})
 		if err != nil || len(page.Rows) != 1000 {
 			b.Fatal(err)
 		}
+	}
+}
+
+// benchFill writes 20,000 executions.
+func benchFill(b *testing.B, s *postgres.Store, f store.Fence, shards int, state job.ExecutionState, of job.ShardState) {
+	b.Helper()
+	for n := int64(0); n < 20_000; {
+		batch := engine.Batch{Seq: f.Seq + 1, At: noon}
+		for range 1000 {
+			x, sh := benchRows(n)
+			n++
+			x.ShardTotal, x.State, sh.State = shards, state, of
+			batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
+			for i := range shards {
+				sh.Index = i
+				batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
+			}
+		}
+		if err := s.Commit(context.Background(), f, &batch); err != nil {
+			b.Fatal(err)
+		}
+		f.Seq++
 	}
 }
 

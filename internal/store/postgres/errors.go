@@ -20,7 +20,7 @@ const (
 	codeReadOnly      = "25006"
 )
 
-// codeNoMonth is the code of an error that Store.monthly mends.
+// codeNoMonth is the code of an error that again mends.
 const codeNoMonth = "month_missing"
 
 // trouble is what an SQLSTATE, or a class of them, means to a person.

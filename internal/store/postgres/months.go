@@ -146,11 +146,6 @@ func (s *Store) ensureMonths(ctx context.Context, tables []string, instants ...j
 	return nil
 }
 
-// monthly runs f, a transaction that writes into the months of some instants of tables.
-func (s *Store) monthly(ctx context.Context, tables []string, instants []job.Instant, f func() error) error {
-	return again(func() error { return s.ensureMonths(ctx, tables, instants...) }, f)
-}
-
 // again runs f once more when a month went away after it was ensured.
 func again(ensure, f func() error) error {
 	for n := 1; ; n++ {

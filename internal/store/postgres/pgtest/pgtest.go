@@ -129,7 +129,7 @@ func launch(o Options) (*Cluster, error) {
 		"--locale=C", "--no-sync", "--no-instructions"); err != nil {
 		return nil, errors.Join(fmt.Errorf("initdb: %w: %s", err, out), os.RemoveAll(dir))
 	}
-	if err := c.configure(o); err == nil {
+	if err = c.configure(o); err == nil {
 		err = c.start()
 	}
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *Cluster) Configure(settings map[string]string) error {
 }
 
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
@@ -204,6 +204,9 @@ func (c *Cluster) DSN(database string) string { return c.address(user, database)
 
 // AdminDSN is the address of a database for a superuser.
 func (c *Cluster) AdminDSN(database string) string { return c.address(superuser, database) }
+
+// Dir is the cluster's directory; "" for one that is not ours.
+func (c *Cluster) Dir() string { return c.dir }
 
 // HostPort is where the cluster listens: "127.0.0.1:port".
 func (c *Cluster) HostPort() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)) }
