@@ -172,6 +172,9 @@ func refused(op string, resp *http.Response) *Error {
 		e.Problem.Kind = kindOfStatus(resp.StatusCode)
 		e.Problem.Code = firstOf(e.Problem.Code, e.Problem.Kind)
 		e.Problem.Detail = firstOf(e.Problem.Detail, "the answer was "+resp.Status)
+		if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // net/http says it in plain text
+			e.Problem.Detail, e.Problem.Hint = "the server speaks TLS, and was called with plain HTTP", "write https:// in the server's address"
+		}
 	}
 	e.Problem.Status = resp.StatusCode
 	if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store/sqlite"
 )
 
@@ -127,6 +128,9 @@ keys. The first server on the directory grants nothing for the length of a lease
 				return usage("--data DIR is missing: where shall it be restored?")
 			}
 			if err := app.Restore(ctx, file, data); err != nil {
+				if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == "not_a_database" || e.Code == "not_a_takt_database") {
+					err = e.WithHint("name a file that `takt backup` wrote; this one is something else, or was cut short on its way here")
+				}
 				return explain(ctx, "nothing was restored", err)
 			}
 			info, err := os.Stat(app.Database(data))

@@ -64,7 +64,7 @@ func (g *global) prepare(cmd *cobra.Command) error {
 	}
 	c := file.find(name)
 	if c == nil {
-		return &failure{code: exitUsage, what: fmt.Sprintf("there is no context %q", name), todo: "`takt config get-contexts` lists them"}
+		return &failure{code: exitNotFound, what: fmt.Sprintf("there is no context %q", name), todo: "`takt config get-contexts` lists them"}
 	}
 	given := func(flag string) bool {
 		f := cmd.Flags().Lookup(flag)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,6 +22,7 @@ import (
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/agent"
 	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/job"
 )
 
 const (
@@ -83,6 +85,9 @@ Ctrl-C stops commands (SIGTERM, 3 s), gives their shards back and ends with exit
 
 func (d *dev) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
+	if cmd.Flags().Changed("token-file") {
+		return usage("--token-file: takt dev asks nobody for a token, for it serves this machine only; `takt server` takes one")
+	}
 	h, err := d.load(cmd.ErrOrStderr())
 	if err != nil {
 		return err
@@ -93,6 +98,9 @@ func (d *dev) run(cmd *cobra.Command) error {
 	}
 	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 	a, err := app.New(ctx, app.Config{DataDir: d.data, Listen: d.listen, Version: buildVersion(), Logger: logger})
+	if e, ok := errors.AsType[*job.Error](err); ok && e.Code == "token_required" {
+		err = e.WithHint("takt dev serves this machine only; for others run `takt server --data %s --listen %s --token-file FILE`, and `takt agent` where the work is", d.data, d.listen)
+	}
 	if err != nil {
 		return explain(ctx, "the server cannot start", err)
 	}
@@ -132,7 +140,9 @@ func (d *dev) serve(ctx context.Context, a *app.App, h *agent.Handlers, logger *
 			<-agentCtx.Done()
 			return
 		}
-		agentErr = d.work(agentCtx, a.Addr(), h, logger)
+		if awaitReady(agentCtx, a.Addr()) {
+			agentErr = d.work(agentCtx, a.Addr(), h, logger)
+		}
 	})
 	<-agentCtx.Done()
 	late := time.AfterFunc(devAgentStop, stopServer)
@@ -153,6 +163,26 @@ func (d *dev) serve(ctx context.Context, a *app.App, h *agent.Handlers, logger *
 			return nil
 		}
 	}
+}
+
+// awaitReady asks until the server takes calls, so that its agent need not be told to wait; false: ctx ended first.
+func awaitReady(ctx context.Context, address string) bool {
+	for ctx.Err() == nil {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", http.NoBody)
+		if err != nil {
+			return true // the agent will say what is wrong with the address
+		}
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			if resp.Body.Close() == nil && resp.StatusCode == http.StatusOK {
+				return true
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
 }
 
 func (d *dev) work(ctx context.Context, address string, h *agent.Handlers, logger *slog.Logger) error {

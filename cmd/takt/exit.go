@@ -67,8 +67,8 @@ func explain(ctx context.Context, what string, err error) error {
 	f := &failure{code: exitUnavailable, what: what, why: err.Error()}
 	if e, ok := errors.AsType[*takt.Error](err); ok {
 		f.code, f.why, f.todo = codeOf(job.Kind(e.Problem.Kind)), whyOf(e), e.Problem.Hint
-		if e.Problem.Status == 0 && f.todo == "" {
-			f.todo = "is `takt server` running there? --server or TAKT_SERVER says where to look"
+		if todo := adviceOnReach(e); todo != "" {
+			f.todo = todo
 		}
 	} else if e, ok := errors.AsType[*job.Error](err); ok {
 		f.code, f.why, f.todo = codeOf(e.Kind), strings.TrimPrefix(e.Field+": "+e.Message, ": "), e.Hint
@@ -82,13 +82,33 @@ func explain(ctx context.Context, what string, err error) error {
 	return f
 }
 
+// adviceOnReach says what to do about a server that was not reached as it wants to be; "" when it was.
+func adviceOnReach(e *takt.Error) string {
+	text := e.Error()
+	switch {
+	case strings.Contains(text, "HTTP response to HTTPS client"):
+		return "the server speaks plain HTTP: write http:// in --server or TAKT_SERVER"
+	case strings.Contains(text, "the server speaks TLS, and"):
+		return "write https:// in --server or TAKT_SERVER, with --ca-file if the certificate is your own"
+	case strings.Contains(text, "certificate") && e.Problem.Status == 0:
+		return "--ca-file names the PEM file of the certificates that vouch for the server"
+	case e.Problem.Status == 0 && e.Problem.Hint == "":
+		return "is `takt server` running there? --server or TAKT_SERVER says where to look"
+	}
+	return ""
+}
+
 func whyOf(e *takt.Error) string {
 	why := e.Problem.Detail
 	if why == "" {
 		why = e.Problem.Title
 	}
-	for _, p := range e.Problem.Errors {
-		why += "; " + strings.TrimPrefix(p.Field+": "+p.Message, ": ")
+	for i, p := range e.Problem.Errors {
+		said := strings.TrimPrefix(p.Field+": "+p.Message, ": ")
+		if i == 0 && (why == p.Message || why == said) {
+			why = "" // nothing is said twice
+		}
+		why += "; " + said
 	}
 	if cause := e.Unwrap(); cause != nil {
 		why += ": " + cause.Error()

@@ -56,6 +56,9 @@ func judged(ctx context.Context, status int, msg string, errs []error) *problem 
 	return newProblem(ctx, status, job.KindInvalid, code, msg, hint, fields)
 }
 
+// namePattern is the pattern of names in the tags of the API's types.
+const namePattern = `^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`
+
 const requiredPrefix = "expected required property "
 
 // fieldOf is the path of the wrong field: body paths as in a document, others with their place in
@@ -91,6 +94,8 @@ func verdict(msg string) (code, hint string) {
 		return "required_parameter", "add the parameter"
 	case strings.HasPrefix(msg, "expected value to be one of"):
 		return "bad_value", "take one of the listed values"
+	case strings.HasSuffix(msg, " "+namePattern):
+		return "bad_format", "names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends"
 	case strings.HasPrefix(msg, "expected string to"):
 		return "bad_format", schema
 	case strings.HasPrefix(msg, "expected number "), strings.HasPrefix(msg, "expected length "),

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 
 // maxToken bounds a token file, in bytes.
 const maxToken = 4 << 10
+
+// minToken is the length of the shortest token that a server takes which others can reach, in bytes.
+const minToken = 16
 
 // checkGuards refuses token and TLS settings that contradict themselves.
 func (c Config) checkGuards() error {
@@ -37,11 +41,29 @@ func (c Config) readTokens() (people, workers string, err error) {
 	if workers, err = readToken(c.WorkerTokenFile, "workerTokenFile"); err != nil {
 		return "", "", err
 	}
+	if err := c.checkLengths(people, workers); err != nil {
+		return "", "", err
+	}
 	if workers != "" && workers == people {
 		return "", "", job.Errorf(job.KindInvalid, "tokens_equal", "people and workers have the same token").WithField("workerTokenFile").
 			WithHint("write another token into it; --token-file alone is for both")
 	}
 	return people, workers, nil
+}
+
+// checkLengths refuses tokens that can be guessed where others can try: beyond this machine.
+func (c Config) checkLengths(people, workers string) error {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if c.Listener != nil || err != nil || loopback(host) {
+		return nil
+	}
+	for _, t := range []struct{ token, file, field string }{{people, c.TokenFile, "tokenFile"}, {workers, c.WorkerTokenFile, "workerTokenFile"}} {
+		if t.token != "" && len(t.token) < minToken {
+			return job.Errorf(job.KindInvalid, "token_too_short", "the token in %s has %d characters, and %s can be reached from other machines", t.file, len(t.token), c.Listen).
+				WithField(t.field).WithHint("a token has at least %d characters: write the output of `openssl rand -hex 32` into the file", minToken)
+		}
+	}
+	return nil
 }
 
 // tlsConfig is nil when the server speaks plain HTTP.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/app"
+	"github.com/taktsched/takt/internal/job"
 )
 
 // run serves until the test ends and returns the address.
@@ -208,5 +209,34 @@ func TestConnectionLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !ask(dial()) { // the server has yet to see the end of the second; the test's own time-out ends it
+	}
+}
+
+// Where others can try, a token that can be guessed is refused; on this machine any will do.
+func TestShortTokens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, token string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(token+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	short, long := file("short", "123456789012345"), file("long", "1234567890123456")
+	for _, c := range []struct {
+		listen, people, workers, field string
+	}{
+		{"127.0.0.1:0", short, "", ""}, {"[::1]:0", short, long, ""}, {"localhost:0", long, short, ""},
+		{"0.0.0.0:0", short, "", "tokenFile"}, {"0.0.0.0:0", long, short, "workerTokenFile"}, {":0", short, "", "tokenFile"}, {"0.0.0.0:0", long, "", ""},
+	} {
+		a, err := app.New(t.Context(), app.Config{DataDir: t.TempDir(), Listen: c.listen, TokenFile: c.people, WorkerTokenFile: c.workers, NoSync: true})
+		if err == nil {
+			err = a.Close()
+		}
+		e, refused := errors.AsType[*job.Error](err)
+		if c.field == "" && err != nil || c.field != "" && (!refused || e.Code != "token_too_short" || e.Field != c.field) {
+			t.Errorf("%+v: %v", c, err)
+		}
 	}
 }
