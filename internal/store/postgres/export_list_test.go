@@ -14,9 +14,10 @@ import (
 // ListTexts is what a list of executions with a filter runs: the texts of its tables' rows and walks.
 func ListTexts(f store.ExecutionFilter) (all []string) {
 	for _, w := range waysOf(&f) {
-		all = append(all, texts[w.rows])
-		if !w.whole {
-			all = append(all, texts[w.edge])
+		if w.whole {
+			all = append(all, texts[w.rows])
+		} else {
+			all = append(all, texts[w.some], texts[w.edge])
 		}
 	}
 	return all

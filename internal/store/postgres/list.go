@@ -22,35 +22,41 @@ const walkRows = 3_000
 // planned instant (R4).
 type ordered struct {
 	parts []string // of the filter, that the index has
-	rows  query    // the rows from one id down to another that pass the whole filter
-	edge  query    // the last id of a walk
+	rows  query    // the rows from a place on, as many as are wanted
+	some  query    // of as many rows from a place on as are looked at, those that pass the rest of the filter
+	edge  query    // the last row of those that are looked at
 }
 
 // filterParts are the columns that a filter may name.
 var filterParts = []string{"job", "state", "pool"}
 
 // orderedBy makes the texts for one index, of namespace, some parts of a filter and id. Their arguments are
-// namespace, place, lowest id, number of rows, the parts that the index has, and for rows the other parts.
+// namespace, place, number of rows, the parts that the index has; for some also the other parts and how many rows are looked at.
 //
 // PostgreSQL takes no name of an index, and columns that are compared with a constant would leave any index on id as
 // good as the right one to the planner, who cannot know how the rows lie. So the columns are compared, and ordered,
-// as one row with the id, which only the index of these columns has in order. The plain bounds on the id leave out months.
+// as one row with the id, which only the index of these columns has in order. Such a comparison says where a scan
+// begins, but of its end PostgreSQL sees only the first column: it would read on through what is of other jobs or
+// states. So there is no other condition in a scan: what it reads counts, and the reader stops at the first row that is not his.
 func orderedBy(table, condition string, parts ...string) ordered {
 	key, mark, down := "namespace", "$1", "namespace DESC"
 	for i, name := range parts {
-		key, mark, down = key+", "+name, fmt.Sprintf("%s, $%d", mark, 5+i), down+", "+name+" DESC"
+		key, mark, down = key+", "+name, fmt.Sprintf("%s, $%d", mark, 4+i), down+", "+name+" DESC"
 	}
-	from := ` FROM ` + table + ` WHERE (` + key + `, id) < (` + mark + `, $2) AND (` + key + `, id) >= (` + mark + `, $3)
-		AND id < $2 AND id >= $3` + condition
-	order := ` ORDER BY ` + down + `, id DESC`
-	rest := ""
+	from := ` FROM ` + table + ` WHERE (` + key + `, id) < (` + mark + `, $2)` + condition + ` ORDER BY ` + down + `, id DESC`
+	mine := `namespace = $1`
+	for i, name := range parts {
+		mine += fmt.Sprintf(" AND %s = $%d", name, 4+i)
+	}
 	for i, name := range othersOf(parts) {
-		rest += strings.ReplaceAll(` AND ($n::text = '' OR `+name+` = $n)`, "$n", fmt.Sprintf("$%d", 5+len(parts)+i))
+		mine += strings.ReplaceAll(` AND ($n::text = '' OR `+name+` = $n)`, "$n", fmt.Sprintf("$%d", 4+len(parts)+i))
 	}
 	return ordered{
 		parts: parts,
-		rows:  statement(`SELECT ` + executionColumns + from + rest + order + ` LIMIT $4`),
-		edge:  statement(`SELECT id` + from + order + ` OFFSET $4 LIMIT 1`),
+		rows:  statement(`SELECT ` + executionColumns + from + ` LIMIT $3`),
+		some: statement(`SELECT ` + executionColumns + ` FROM (SELECT ` + executionColumns + from + ` LIMIT $7) AS looked
+			WHERE ` + mine + ` ORDER BY namespace DESC, id DESC LIMIT $3`),
+		edge: statement(`SELECT id, namespace, job, state, pool` + from + ` OFFSET $3 LIMIT 1`),
 	}
 }
 
@@ -63,14 +69,30 @@ func othersOf(parts []string) (others []string) {
 	return others
 }
 
-// args are the arguments of rows; those of edge are as many as it has.
-func (o *ordered) args(f *store.ExecutionFilter, behind, low []byte, rows int) []any {
+// args are the arguments of some; those of rows and edge are as many as they have.
+func (o *ordered) args(f *store.ExecutionFilter, behind []byte, rows, looked int) []any {
 	values := map[string]string{"job": f.Job, "state": string(f.State), "pool": f.Pool}
-	all := []any{f.Namespace, behind, low, rows}
+	all := []any{f.Namespace, behind, rows}
 	for _, name := range slices.Concat(o.parts, othersOf(o.parts)) {
 		all = append(all, values[name])
 	}
-	return all
+	return append(all, looked)
+}
+
+// mine tells whether a row is of the part of the filter that the index has.
+func (o *ordered) mine(f *store.ExecutionFilter, e *job.Execution) bool {
+	is := e.Namespace == f.Namespace
+	for _, name := range o.parts {
+		switch name {
+		case "job":
+			is = is && e.Job == f.Job
+		case "state":
+			is = is && e.State == f.State
+		case "pool":
+			is = is && e.Pool == f.Pool
+		}
+	}
+	return is
 }
 
 // The conditions on state must stand as in the indexes, or those are not used.
@@ -126,11 +148,8 @@ func byJobOrPool(f *store.ExecutionFilter, ofJob, ofPool, ofAll ordered) way {
 	return way{ofAll, f.State == ""}
 }
 
-// beyond is above every id that there is, below is not above any.
-var (
-	beyond = bytes.Repeat([]byte{0xff}, 16)
-	below  = make([]byte, 16)
-)
+// beyond is above every id that there is.
+var beyond = bytes.Repeat([]byte{0xff}, 16)
 
 // Executions implements store.Reader.
 func (s *Store) Executions(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
@@ -195,24 +214,22 @@ func cleanFilter(f *store.ExecutionFilter) bool {
 // walk lists the rows of one table behind a place, as many as a page holds. end is the id down to which
 // the table was looked at; nil: to its end.
 func (w way) walk(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows []job.Execution, end []byte, err error) {
-	low := below
+	q, given := w.rows, 3+len(w.parts)
 	if !w.whole {
-		var last [16]byte
-		args := w.args(f, behind, below, most-1)[:4+len(w.parts)]
-		found, err := r.one(w.edge, args, &last)
-		if err != nil {
+		q, given = w.some, 7
+		if end, err = w.edgeOf(r, f, behind, most); err != nil {
 			return nil, nil, err
-		}
-		if found {
-			low, end = last[:], last[:]
 		}
 	}
 	out := pageful[job.Execution]{limit: f.Rows()}
 	err = inPieces(f.Rows()+1, &out.more, func(limit int) (n int, err error) {
-		err = r.each(w.rows, w.args(f, behind, low, limit), func(rows pgx.Rows) error {
+		err = r.each(q, w.args(f, behind, limit, most)[:given], func(rows pgx.Rows) error {
 			e, err := scanExecution(rows)
 			if err != nil {
 				return err
+			}
+			if !w.mine(f, &e) || bytes.Compare(e.ID[:], end) < 0 {
+				return errEnough
 			}
 			n, behind = n+1, bytes.Clone(e.ID[:])
 			return out.add(e, sizeOf(&e))
@@ -227,6 +244,16 @@ func (w way) walk(r *link, f *store.ExecutionFilter, behind []byte, most int) (r
 		end = id[:]
 	}
 	return out.rows, end, nil
+}
+
+// edgeOf is the last id of as many rows as are looked at; nil when there are not so many.
+func (w way) edgeOf(r *link, f *store.ExecutionFilter, behind []byte, most int) ([]byte, error) {
+	var e job.Execution
+	found, err := r.one(w.edge, w.args(f, behind, most-1, 0)[:3+len(w.parts)], (*[16]byte)(&e.ID), &e.Namespace, &e.Job, (*string)(&e.State), &e.Pool)
+	if err != nil || !found || !w.mine(f, &e) {
+		return nil, err
+	}
+	return e.ID[:], nil
 }
 
 // pieceRows is how many rows a list asks for at a time: what was asked for comes, also when the page is full before, and

@@ -24,14 +24,13 @@ var (
 	qCursorsOfJobs    = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ANY($1::uuid[]) ORDER BY job, schedule`)
 	qShardPageLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
 	qShardPageHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
-	// As in lists of executions, the columns are ordered as a row with the id, for the sake of the right index.
+	// As in lists of executions, the columns are ordered as a row with the id for the sake of the right index, and the
+	// reader stops at the first row that is not his.
 	qDecisions = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
-		WHERE (namespace, id) < ($1, $2::bigint) AND (namespace, id) > ($1, 0) ORDER BY namespace DESC, id DESC LIMIT $3`)
+		WHERE (namespace, id) < ($1, $2::bigint) ORDER BY namespace DESC, id DESC LIMIT $3`)
 	qDecisionsOfJob = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
-		WHERE (namespace, name, id) < ($1, $3, $2::bigint) AND (namespace, name, id) > ($1, $3, 0)
-		ORDER BY namespace DESC, name DESC, id DESC LIMIT $4`)
-	qJournalRows = statement(`SELECT partition, seq, epoch, at, facts FROM journal
-		WHERE (partition, seq) > ($1::integer, $2::bigint) AND (partition, seq) < ($1::integer + 1, 0) ORDER BY partition, seq LIMIT $3`)
+		WHERE (namespace, name, id) < ($1, $3, $2::bigint) ORDER BY namespace DESC, name DESC, id DESC LIMIT $4`)
+	qJournalRows = statement(`SELECT partition, seq, epoch, at, facts FROM journal WHERE partition = $1 AND seq > $2 ORDER BY seq LIMIT $3`)
 )
 
 // Job implements store.Reader.
@@ -221,6 +220,9 @@ func (s *Store) Decisions(ctx context.Context, namespace, name string, p store.P
 			err := rows.Scan(&d.id, (*[16]byte)(&d.Job), &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason), (*int64)(&d.From), (*int64)(&d.To), &d.Count, (*int64)(&d.At))
 			if err != nil {
 				return err
+			}
+			if d.Namespace != namespace || name != "" && d.Name != name {
+				return errEnough
 			}
 			return all.add(d, rowBytes)
 		})

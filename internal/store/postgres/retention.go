@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -22,11 +23,12 @@ var (
 	qSweepLock   = statement(`SELECT pg_advisory_xact_lock($1)`)
 	qNoSweepLock = statement(`SELECT pg_advisory_xact_lock_shared($1)`)
 
-	// Ids sort by planned instant, which hardly ever lies behind the end: the range needs no index of its own. The row with
-	// the id is for the sake of the right index, see orderedBy; the other bounds leave out months.
-	qSweepExecutions = statement(`DELETE FROM history_executions WHERE id < $2 AND id = ANY(ARRAY(SELECT h.id FROM history_executions h
-		WHERE (h.namespace, h.id) < ($1, $2) AND (h.namespace, h.id) > ($1, '00000000-0000-0000-0000-000000000000') AND h.id < $2
-		AND h.ended_at < $3 AND NOT EXISTS (SELECT 1 FROM inbox WHERE execution = h.id) ORDER BY h.namespace, h.id LIMIT $4)) RETURNING id`)
+	// Ids sort by planned instant, which hardly ever lies behind the end: the range needs no index of its own. It is read
+	// as lists are, see orderedBy.
+	qSweepLook = statement(`SELECT id, namespace, ended_at FROM history_executions WHERE (namespace, id) > ($1, $2)
+		ORDER BY namespace, id LIMIT $3`)
+	qSweepExecutions = statement(`DELETE FROM history_executions h WHERE id = ANY($1::uuid[]) AND id >= $2 AND id <= $3
+		AND NOT EXISTS (SELECT 1 FROM inbox WHERE execution = h.id) RETURNING id`)
 	qSweptAdd    = statement(`INSERT INTO swept_executions (id) SELECT unnest($1::uuid[]) ON CONFLICT DO NOTHING`)
 	qSwept       = statement(`SELECT id FROM swept_executions ORDER BY id LIMIT $1`)
 	qSweptShards = statement(`DELETE FROM history_shards s USING (SELECT execution, idx FROM history_shards
@@ -118,9 +120,7 @@ func (s *Store) SweepExecutions(ctx context.Context, namespace string, before jo
 				}
 				continue
 			}
-			bound := job.RequestedID(before, [10]byte{})                                              // no id of that millisecond is smaller
-			ids, err = idsOf(w, qSweepExecutions, namespace, bound[:], int64(before), max(left/2, 1)) // each has a shard at least
-			if err != nil || len(ids) == 0 {
+			if ids, err = sweepSome(w, namespace, before, max(left/2, 1)); err != nil || len(ids) == 0 { // each has a shard at least
 				return err
 			}
 			if _, err := w.exec(qSweptAdd, ids); err != nil {
@@ -134,6 +134,42 @@ func (s *Store) SweepExecutions(ctx context.Context, namespace string, before jo
 		return 0, err
 	}
 	return limit - left, nil
+}
+
+// sweepSome deletes the oldest executions that may go, at most limit.
+func sweepSome(w *link, namespace string, before job.Instant, limit int) (gone [][]byte, err error) {
+	bound := job.RequestedID(before, [10]byte{}) // no id of that millisecond is smaller
+	after, more := make([]byte, 16), true
+	for more && len(gone) == 0 {
+		var old [][]byte
+		looked := 0
+		if err := w.each(qSweepLook, []any{namespace, after, limit}, func(rows pgx.Rows) error {
+			var id [16]byte
+			var of string
+			var ended int64
+			if err := rows.Scan(&id, &of, &ended); err != nil {
+				return err
+			}
+			if of != namespace || bytes.Compare(id[:], bound[:]) >= 0 {
+				return errEnough
+			}
+			looked, after = looked+1, id[:]
+			if ended < int64(before) {
+				old = append(old, id[:])
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+		more = looked == limit
+		if len(old) == 0 {
+			continue
+		}
+		if gone, err = idsOf(w, qSweepExecutions, old, old[0], old[len(old)-1]); err != nil {
+			return nil, err
+		}
+	}
+	return gone, nil
 }
 
 func idsOf(w *link, q query, args ...any) (ids [][]byte, err error) {
