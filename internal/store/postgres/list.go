@@ -56,7 +56,7 @@ func orderedBy(table, condition string, parts ...string) ordered {
 		rows:  statement(`SELECT ` + executionColumns + from + ` LIMIT $3`),
 		some: statement(`SELECT ` + executionColumns + ` FROM (SELECT ` + executionColumns + from + ` LIMIT $7) AS looked
 			WHERE ` + mine + ` ORDER BY namespace DESC, id DESC LIMIT $3`),
-		edge: statement(`SELECT id, namespace, job, state, pool` + from + ` OFFSET $3 LIMIT 1`),
+		edge: statement(`SELECT ` + key + `, id` + from + ` OFFSET $3 LIMIT 1`), // the index has all of that
 	}
 }
 
@@ -249,7 +249,12 @@ func (w way) walk(r *link, f *store.ExecutionFilter, behind []byte, most int) (r
 // edgeOf is the last id of as many rows as are looked at; nil when there are not so many.
 func (w way) edgeOf(r *link, f *store.ExecutionFilter, behind []byte, most int) ([]byte, error) {
 	var e job.Execution
-	found, err := r.one(w.edge, w.args(f, behind, most-1, 0)[:3+len(w.parts)], (*[16]byte)(&e.ID), &e.Namespace, &e.Job, (*string)(&e.State), &e.Pool)
+	columns := map[string]any{"job": &e.Job, "state": (*string)(&e.State), "pool": &e.Pool}
+	dest := []any{&e.Namespace}
+	for _, name := range w.parts {
+		dest = append(dest, columns[name])
+	}
+	found, err := r.one(w.edge, w.args(f, behind, most-1, 0)[:3+len(w.parts)], append(dest, (*[16]byte)(&e.ID))...)
 	if err != nil || !found || !w.mine(f, &e) {
 		return nil, err
 	}
