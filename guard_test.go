@@ -151,6 +151,12 @@ func expected(t *testing.T, root string) []string {
 	return want
 }
 
+// otherModule tells whether a directory is a module of its own, such as tools and bench.
+func otherModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // walkGo visits the Go files below root with their paths below it. Fixtures and other modules are left out.
 func walkGo(t *testing.T, root string, visit func(name, rel string)) {
 	t.Helper()
@@ -158,7 +164,7 @@ func walkGo(t *testing.T, root string, visit func(name, rel string)) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && name != root && (d.Name() == "testdata" || d.Name() == "tools" || strings.HasPrefix(d.Name(), ".")) {
+		if d.IsDir() && name != root && (d.Name() == "testdata" || otherModule(name) || strings.HasPrefix(d.Name(), ".")) {
 			return fs.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
