@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/taktsched/takt/internal/job"
@@ -90,17 +91,16 @@ func (a *App) address(ctx context.Context) (string, error) {
 	if a.tls != nil {
 		scheme = "https://"
 	}
-	host, port, err := net.SplitHostPort(a.Addr())
-	if err != nil { // a listener of a test
-		return scheme + a.Addr(), nil
+	at, err := netip.ParseAddrPort(a.Addr())
+	if err != nil || !at.Addr().IsUnspecified() { // one address, or a listener of a test
+		return scheme + a.Addr(), nil //nolint:nilerr // see above
 	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
-		if host, err = outgoing(ctx); err != nil {
-			return "", job.Errorf(job.KindInvalid, "advertise_required", "this server listens on every address, and it is not clear by which one other servers reach it").
-				WithField("advertise").WithHint("give --advertise http://host:port").WithCause(err)
-		}
+	host, err := outgoing(ctx)
+	if err != nil {
+		return "", job.Errorf(job.KindInvalid, "advertise_required", "this server listens on every address, and it is not clear by which one other servers reach it").
+			WithField("advertise").WithHint("give --advertise http://host:port").WithCause(err)
 	}
-	return scheme + net.JoinHostPort(host, port), nil
+	return scheme + net.JoinHostPort(host, strconv.Itoa(int(at.Port()))), nil
 }
 
 // outgoing is the address from which this machine would call another network. Nothing is sent.

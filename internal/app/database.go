@@ -25,7 +25,7 @@ func (a *App) openStore(ctx context.Context) error {
 	return nil
 }
 
-func (c *Config) open(ctx context.Context) (store.Store, error) {
+func (c Config) open(ctx context.Context) (store.Store, error) {
 	if c.Database != "" {
 		st, err := postgres.Open(ctx, postgres.Config{DSN: c.Database, Partitions: c.Partitions, OwnerTTL: c.Lease.Filled().OwnerTTL,
 			Name: "takt " + c.Server, Log: c.Logger, NoMigrate: c.NoMigrate})
@@ -42,7 +42,7 @@ func (c *Config) open(ctx context.Context) (store.Store, error) {
 }
 
 // where says in one line which database is meant, without secrets.
-func (c *Config) where() (string, error) {
+func (c Config) where() (string, error) {
 	if c.Database != "" {
 		return postgres.Where(c.Database)
 	}
@@ -100,12 +100,12 @@ func Migrate(ctx context.Context, c Config) (where string, done []store.Migratio
 }
 
 // before is the form that a migration finds; a file that is not there yet has none.
-func (c *Config) before(ctx context.Context) (store.Form, error) {
+func (c Config) before(ctx context.Context) (store.Form, error) {
 	if c.DataDir != "" {
 		if _, err := os.Stat(Database(c.DataDir)); errors.Is(err, os.ErrNotExist) {
 			return store.Form{}, nil
 		}
 	}
-	_, form, err := Form(ctx, *c)
+	_, form, err := Form(ctx, c)
 	return form, err
 }
