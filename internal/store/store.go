@@ -87,7 +87,8 @@ type Engine interface {
 
 	// LoadPartition reads what a new engine starts from, in one snapshot: seq, last token, sessions,
 	// and every live execution that is not queued or scheduled, with its shards and definition. It is as
-	// large as what is under way.
+	// large as what is under way: of a shard that has ended it has Execution, Index, State, Reason, Token, Closed,
+	// ReportSeq and EndedAt alone.
 	LoadPartition(ctx context.Context, partition int) (engine.Loaded, error)
 
 	// InboxPage reads up to limit pending entries with the rows they refer to: first pauses, deletions, and cancels of

@@ -21,32 +21,6 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is what a new owner reads: 100,000 live shards of 20,000 executions (target: with the engine's
-// share ≤ 2 s).
-func BenchmarkLoad(b *testing.B) {
-	s, f := benchStore(b)
-	var batch engine.Batch
-	for n := range int64(20_000) {
-		x, sh := benchRows(n)
-		x.ShardTotal = 5
-		batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
-		for i := range 5 {
-			sh.Index = i
-			batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
-		}
-	}
-	batch.Seq = 1
-	if err := s.Commit(context.Background(), f, &batch); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		loaded, err := s.LoadPartition(context.Background(), 0)
-		if err != nil || len(loaded.Executions) != 20_000 || len(loaded.Executions[7].Shards) != 5 {
-			b.Fatal(err)
-		}
-	}
-}
-
 // benchStore has the durability of production.
 func benchStore(b *testing.B) (*sqlite.Store, store.Fence) {
 	ctx := context.Background()

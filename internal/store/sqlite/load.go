@@ -15,6 +15,9 @@ import (
 const activeOf = ` FROM executions e WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled')`
 
 const (
+	ofActive    = ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`
+	endedShards = `('succeeded', 'failed', 'timed_out', 'cancelled')`
+
 	activeVersions = ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v JOIN `
 	ofVersions     = ` j ON j.uid = v.uid JOIN job_revisions r ON r.uid = v.uid AND r.revision = v.revision`
 )
@@ -24,7 +27,9 @@ var (
 	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = ?`)
 	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = ? ORDER BY id`)
 	qActive         = statement(`SELECT ` + qualified("e", executionColumns) + activeOf + ` ORDER BY e.id`)
-	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`)
+	qActiveCount    = statement(`SELECT count(*)` + activeOf)
+	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ofActive + ` AND s.state NOT IN ` + endedShards)
+	qActiveEnded    = statement(`SELECT s.execution, s.idx, s.state, s.reason, s.token, s.closed, s.report_seq, s.ended_at` + ofActive + ` AND s.state IN ` + endedShards)
 	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
 	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
 
@@ -84,9 +89,12 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 
 // activeRows reads all that is under way with one query per table, for there may be 100,000 of them.
 func activeRows(r *link, partition int) ([]engine.Row, error) {
-	var all []engine.Row
-	at := map[job.ExecutionID]int{}
 	of := []any{int64(partition)}
+	count := 0
+	if _, err := r.one(qActiveCount, of, &count); err != nil {
+		return nil, err
+	}
+	all, at := slices.Grow([]engine.Row(nil), count), make(map[job.ExecutionID]int, count)
 	if err := r.each(qActive, of, func(rows *sql.Rows) error {
 		e, err := scanExecution(rows)
 		at[e.ID] = len(all)
@@ -95,13 +103,21 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := r.each(qActiveShards, of, func(rows *sql.Rows) error {
-		sh, err := scanShard(rows)
+	take := func(sh job.Shard, err error) error {
+		if err != nil {
+			return err
+		}
 		row := &all[at[sh.Execution]]
+		if row.Shards == nil {
+			row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
+		}
 		row.Shards = append(row.Shards, sh)
-		return err
-	}); err != nil {
-		return nil, err
+		return nil
+	}
+	for q, scan := range map[query]func(*sql.Rows) (job.Shard, error){qActiveShards: scanShard, qActiveEnded: scanEndedShard} {
+		if err := r.each(q, of, func(rows *sql.Rows) error { return take(scan(rows)) }); err != nil {
+			return nil, err
+		}
 	}
 	versions := map[version]*job.Definition{}
 	for _, q := range []query{qActiveVersions, qActiveDeleted} {

@@ -36,6 +36,24 @@ var engineCases = []examCase{
 		_, err = s.LoadPartition(ctx, 2)
 		wantVerdict(tb, "LoadPartition of none", err, "not_found/partition_not_found")
 	}},
+	{"Engine/load leaves what ended shards hold", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		x, b := d.execution(job.ExecutionRunning, job.ShardLeased, job.ShardLeased)
+		for i := range b.Shards {
+			row := &b.Shards[i].Row
+			row.Token, row.ReportSeq, row.Checkpoint, row.Worker, row.Attempt = 7, 8, []byte(`{"big":1}`), "w", 1
+		}
+		d.commit(b)
+		done := b.Shards[1].Row
+		done.State, done.Reason, done.Closed, done.EndedAt, done.Result = job.ShardFailed, job.ReasonHandlerFatal, true, noon, []byte(`"big"`)
+		done.Error = &job.Failure{Message: "long"}
+		d.commit(engine.Batch{Shards: []engine.ShardWrite{{From: job.ShardLeased, Row: done}}})
+		loaded, err := s.LoadPartition(ctx, 0)
+		wantVerdict(tb, "LoadPartition", err, "ok")
+		equal(tb, "shards", loaded.Executions[0].Shards, []job.Shard{b.Shards[0].Row, {Execution: x.ID, Index: 1, State: job.ShardFailed, Reason: job.ReasonHandlerFatal,
+			Token: 7, ReportSeq: 8, Closed: true, EndedAt: noon}})
+	}},
 	{"Engine/inbox", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		first, changed := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})

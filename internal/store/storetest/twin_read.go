@@ -20,7 +20,14 @@ func (w *twin) LoadPartition(_ context.Context, partition int) (engine.Loaded, e
 	}
 	for _, e := range ordered(w.live, byID) {
 		if e.Partition == partition && e.State != job.ExecutionQueued && e.State != job.ExecutionScheduled {
-			out.Executions = append(out.Executions, w.row(e))
+			row := w.row(e)
+			for i, s := range row.Shards {
+				if s.State.Ended() {
+					row.Shards[i] = job.Shard{Execution: s.Execution, Index: s.Index, State: s.State, Reason: s.Reason, Token: s.Token,
+						Closed: s.Closed, ReportSeq: s.ReportSeq, EndedAt: s.EndedAt}
+				}
+			}
+			out.Executions = append(out.Executions, row)
 		}
 	}
 	return out, nil
