@@ -18,7 +18,7 @@ func newKeep(to *time.Duration) keepFlag { return keepFlag{to} }
 func (k keepFlag) Set(s string) error {
 	d, err := takt.ParseDuration(s)
 	if err != nil {
-		return fmt.Errorf("%q is no duration: write 12h, 30d or 4w", s)
+		return err // it says whether it is no duration or too long
 	}
 	*k.to = d.Std()
 	return nil
@@ -68,6 +68,9 @@ steps, every ten minutes. 0 goes back to the server's default. Jobs and their re
 				if status, err = c.SetRetention(cmd.Context(), own); err != nil {
 					return explain(cmd.Context(), "cannot set the retention", err)
 				}
+			}
+			if own := status.Own.Logs; own > status.Logs {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: logs go with their executions, after %s; the %s that the namespace asks for them has no effect until executions are kept longer\n", status.Logs, own)
 			}
 			if isData(format) {
 				return printData(cmd.OutOrStdout(), format, status)
