@@ -33,7 +33,7 @@ type Triggered struct {
 }
 
 // Trigger asks for one execution. The same key with the same params leads to the same execution for 24
-// hours. Errors: KindNotFound, KindInvalid, KindTooLarge, KindConflict "idempotency_key_reused" (same
+// hours. Errors: KindNotFound ("execution_gone": the key's execution was deleted since), KindInvalid, KindTooLarge, KindConflict "idempotency_key_reused" (same
 // key, other params), and the store's; after KindUnknown or KindUnavailable, ask again with the key.
 func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, error) {
 	if err := r.check(); err != nil {
@@ -48,7 +48,8 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 		return Triggered{}, err
 	}
 	if t.Repeated {
-		return Triggered{Execution: t.Execution, Repeated: true, Effect: c.effectOf(ctx, r.Namespace, t.Execution)}, nil
+		effect, err := c.effectOf(ctx, r.Namespace, t.Execution)
+		return Triggered{Execution: t.Execution, Repeated: true, Effect: effect}, err
 	}
 	return Triggered{Execution: t.Execution, Effect: c.effect(ctx, t.Written)}, nil
 }
@@ -172,13 +173,18 @@ func ofItem(i int, err error) error {
 	return e.WithField(field)
 }
 
-// effectOf tells of an execution that was asked for before whether its owner has taken it in.
-func (c *Control) effectOf(ctx context.Context, namespace string, id job.ExecutionID) Effect {
+// effectOf tells of an execution that was asked for before whether its owner has taken it in. A key may outlive what it
+// made, in a namespace that keeps executions for less than a day: that is told, and nothing runs again.
+func (c *Control) effectOf(ctx context.Context, namespace string, id job.ExecutionID) (Effect, error) {
 	e, err := c.read.Execution(ctx, namespace, id)
-	if err != nil || e.State == job.ExecutionScheduled {
-		return Pending
+	switch {
+	case job.KindOf(err) == job.KindNotFound:
+		return "", job.Errorf(job.KindNotFound, "execution_gone", "the request with this key made execution %s, which has ended and was deleted since", id).
+			WithHint("it was carried out and is not repeated; a new request takes a new key")
+	case err != nil || e.State == job.ExecutionScheduled:
+		return Pending, nil
 	}
-	return Effective
+	return Effective, nil
 }
 
 // hashOf is the hash of what was asked for. It leaves the job's own params out: an edit between two tries

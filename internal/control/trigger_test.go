@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/store"
@@ -208,4 +209,40 @@ func TestOverlayAgainstTwin(t *testing.T) {
 			t.Fatalf("%s over %s: %s", over, base, got)
 		}
 	})
+}
+
+// A key may outlive the execution that it made: that is told, and nothing runs again.
+func TestTriggerOfAKeyWhoseExecutionIsGone(t *testing.T) {
+	c, st := open(t, &owner{}, nil)
+	mustPut(t, c, put("nightly", "web"))
+	ask := control.TriggerRequest{Namespace: "default", Job: "nightly", Key: "k"}
+	first, err := c.Trigger(t.Context(), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := partition.Of("default", "web", 4)
+	rows, err := st.PartitionRows(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := st.AcquirePartition(t.Context(), rows[p], "me", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := st.InboxPage(t.Context(), p, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := engine.Batch{Seq: 1}
+	for _, e := range page.Entries { // taken in, carried out and deleted since
+		b.Consumed = append(b.Consumed, e.ID)
+	}
+	if err := st.Commit(t.Context(), row.Fence, &b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.Trigger(t.Context(), ask)
+	wantCode(t, err, job.KindNotFound, "execution_gone")
+	if again.Execution != first.Execution || !again.Repeated {
+		t.Errorf("again %+v, first %+v", again, first)
+	}
 }

@@ -50,9 +50,10 @@ func guarded(err error) bool {
 	return ok && e.Kind == job.KindFenced && slices.Contains([]string{"state_guard", "entry_guard", "planner_guard"}, e.Code)
 }
 
-// refusedRow names the execution that a commit was refused for; zero when the refusal names none.
+// refusedRow names the execution that a commit was refused for, by a guard or for its data; zero when the refusal names
+// none.
 func refusedRow(err error) (about engine.About) {
-	if e, ok := errors.AsType[*job.Error](err); ok && guarded(err) {
+	if e, ok := errors.AsType[*job.Error](err); ok && (guarded(err) || e.Kind == job.KindRejected) {
 		if id, bad := job.ParseExecutionID(e.Field); bad == nil {
 			about.Execution = id
 		}

@@ -21,8 +21,9 @@ import (
 type faulty struct {
 	*scripted
 	about  engine.About
-	first  bool // at the load already
-	writes bool // does not panic
+	first  bool     // at the load already
+	writes bool     // does not panic
+	kind   job.Kind // of the refusal
 	done   bool
 }
 
@@ -57,13 +58,13 @@ func TestFaultOutsideOfEvents(t *testing.T) {
 	about := engine.About{Execution: job.RequestedID(1, [10]byte{1})}
 	for what, bad := range map[string]faulty{
 		"load": {about: about, first: true}, "timer": {about: about}, "schedule": {about: engine.About{Job: job.UID{1}, Schedule: "s", Revision: 2}},
-		"commit": {about: about, writes: true},
+		"commit": {about: about, writes: true, kind: job.KindFenced}, "data": {about: about, writes: true, kind: job.KindRejected},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &memory{onCommit: func(_ context.Context, _ int, b *engine.Batch) error {
 					if slices.ContainsFunc(b.Sessions, func(s job.Session) bool { return s.ID == sessionGuarded }) {
-						return job.Errorf(job.KindFenced, "state_guard", "it is not as it should be").WithField(about.Execution.String())
+						return job.Errorf(bad.kind, "state_guard", "it is not as it should be").WithField(about.Execution.String())
 					}
 					return nil
 				}}

@@ -85,7 +85,11 @@ func (t *tenure) landed(r committed) *ending {
 	t.seat.tally.committed(t.seat.n.mono()-f.sent, r.err)
 	if r.err != nil {
 		if job.KindOf(r.err) == job.KindRejected {
-			return t.poisoned(f.items, r.err, engine.About{})
+			var about engine.About
+			if len(f.items) == 0 { // else it is the event's fault, not the row's
+				about = refusedRow(r.err)
+			}
+			return t.poisoned(f.items, r.err, about)
 		}
 		return &ending{why: endBroken, err: r.err, about: refusedRow(r.err)}
 	}

@@ -69,7 +69,7 @@ func checkShard(s *job.Shard) error {
 			all = append(all, a.Error.Class, a.Error.Message)
 		}
 	}
-	return texts("shard of "+s.Execution.String(), all...)
+	return texts("shard of execution "+s.Execution.String(), all...)
 }
 
 // CheckPutJob refuses a definition with a text that cannot be kept.
@@ -101,8 +101,12 @@ func CheckAsk(a *Ask) error { return texts("request", a.Namespace, string(a.Kind
 func texts(what string, all ...string) error {
 	for _, s := range all {
 		if !Clean(s) {
-			return job.Errorf(job.KindRejected, "bad_text", "%s holds a text with NUL or with bytes that are not UTF-8: %.80q",
+			e := job.Errorf(job.KindRejected, "bad_text", "%s holds a text with NUL or with bytes that are not UTF-8: %.80q",
 				MakeClean(what), s)
+			if _, id, _ := strings.Cut(MakeClean(what), "execution "); id != "" { // the row that is to be left out
+				e = e.WithField(id)
+			}
+			return e
 		}
 	}
 	return nil
