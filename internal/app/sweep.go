@@ -55,7 +55,7 @@ func (a *App) sweepAll(ctx context.Context) error {
 		w.months = true
 		if _, err := st.SweepMonths(ctx, store.Over{Executions: w.before(w.longest.Executions), Logs: w.before(w.longest.Logs),
 			Decisions: w.before(w.keep.Decisions), Journal: w.before(w.keep.Journal), Now: job.InstantOf(w.now)}); err != nil {
-			return err
+			failed = append(failed, err)
 		}
 	}
 	for _, step := range w.steps(ctx, a.store, a.node.Count(), namespaces) {
