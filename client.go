@@ -93,6 +93,8 @@ type ExecutionQuery struct {
 	Pool  string
 	State string
 	Query string // terms such as state:failed duration>30s; a page may then be short and still lead on
+	// Labels that the executions' jobs have, such as app=billing,tier!=test.
+	Labels string
 	Page
 }
 
@@ -186,6 +188,7 @@ func (c *Client) Executions(ctx context.Context, q ExecutionQuery) (ExecutionLis
 	setNonEmpty(v, "pool", q.Pool)
 	setNonEmpty(v, "state", q.State)
 	setNonEmpty(v, "q", q.Query)
+	setNonEmpty(v, "labels", q.Labels)
 	return fetch[ExecutionList](ctx, c, "list executions", c.path("executions"), v)
 }
 

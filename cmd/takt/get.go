@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,7 @@ func newGetCommand(g *global) *cobra.Command {
 				f.IntVar(&q.page.Limit, "limit", 0, "at most so many; 0: the server's default")
 				f.StringVar(&q.page.After, "after", "", "go on after this place, as the page before says")
 			case 'L':
-				f.StringVarP(&q.labels, "selector", "l", "", "only with these labels, such as app=billing,tier!=test")
+				f.StringVarP(&q.labels, "selector", "l", "", "only with these labels, such as app=billing,tier!=test; of executions, the labels of their jobs")
 			case 'j':
 				f.StringVar(&q.job, "job", "", "only of this job")
 			case 'p':
@@ -56,9 +57,9 @@ func newGetCommand(g *global) *cobra.Command {
 		cmd.AddCommand(sub)
 	}
 	add("jobs [NAME]", "List jobs", cobra.MaximumNArgs(1), "lL", (*get).jobs)
-	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljpsq", (*get).executions)
+	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljpsqL", (*get).executions)
 	add("shards EXECUTION", "List the shards of an execution", cobra.ExactArgs(1), "l", (*get).shards)
-	add("workers", "List live workers", cobra.NoArgs, "p", (*get).workers)
+	add("workers", "List live workers", cobra.NoArgs, "pL", (*get).workers)
 	add("pools", "List pools that have workers or work", cobra.NoArgs, "", (*get).pools)
 	add("servers", "List the servers on the database", cobra.NoArgs, "", (*get).servers)
 	add("decisions", "List planned instants that became no execution", cobra.NoArgs, "lj", (*get).decisions)
@@ -140,7 +141,7 @@ func (q *get) executions(ctx context.Context, c *takt.Client, args []string) (*l
 		e, err := c.Execution(ctx, args[0])
 		return &listing{value: e, header: executionHeader, narrow: 8, rows: [][]string{executionRow(&e)}}, err
 	}
-	list, err := c.Executions(ctx, takt.ExecutionQuery{Job: q.job, Pool: q.pool, State: q.state, Query: q.query, Page: q.page})
+	list, err := c.Executions(ctx, takt.ExecutionQuery{Job: q.job, Pool: q.pool, State: q.state, Query: q.query, Labels: q.labels, Page: q.page})
 	l := &listing{value: list, header: executionHeader, narrow: 8, next: list.Next}
 	for i := range list.Items {
 		l.rows = append(l.rows, executionRow(&list.Items[i]))
@@ -158,7 +159,12 @@ func (q *get) shards(ctx context.Context, c *takt.Client, args []string) (*listi
 }
 
 func (q *get) workers(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
+	want, err := job.ParseSelector(q.labels)
+	if err != nil {
+		return nil, err
+	}
 	list, err := c.Workers(ctx, q.pool)
+	list.Items = slices.DeleteFunc(list.Items, func(w takt.WorkerStatus) bool { return !want.Matches(w.Labels) })
 	l := &listing{value: list, header: workerHeader, narrow: 10, lacks: list.Incomplete}
 	for i := range list.Items {
 		l.rows = append(l.rows, workerRow(&list.Items[i]))

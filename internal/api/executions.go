@@ -18,10 +18,11 @@ type (
 	listExecutionsInput struct {
 		NamespacePath
 		Page
-		Job   string `query:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this job only."`
-		Pool  string `query:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this pool only."`
-		State string `query:"state" enum:"scheduled,queued,running,cancelling,succeeded,partially_succeeded,failed,timed_out,cancelled" doc:"In this state only."`
-		Q     string `query:"q" maxLength:"2048" doc:"Terms that must all hold, such as state:failed,timed_out job:billing-* -pool:slow duration>30s planned<2h. A page may be short and still lead on."`
+		Job    string `query:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this job only."`
+		Pool   string `query:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this pool only."`
+		State  string `query:"state" enum:"scheduled,queued,running,cancelling,succeeded,partially_succeeded,failed,timed_out,cancelled" doc:"In this state only."`
+		Q      string `query:"q" maxLength:"2048" doc:"Terms that must all hold, such as state:failed,timed_out job:billing-* -pool:slow duration>30s planned<2h. A page may be short and still lead on."`
+		Labels string `query:"labels" maxLength:"1024" doc:"Of jobs with these labels only, such as app=billing,tier!=test."`
 	}
 	listShardsInput struct {
 		ExecutionPath
@@ -61,16 +62,26 @@ func (s *server) listExecutions(ctx context.Context, in *listExecutionsInput) (*
 	if err != nil {
 		return nil, err
 	}
-	rows, next, err := s.control.Executions(ctx, store.ExecutionFilter{Namespace: in.NS, Query: query, Job: in.Job, Pool: in.Pool,
-		State: job.ExecutionState(in.State), Page: in.of()})
+	want, err := job.ParseSelector(in.Labels)
+	if err != nil {
+		return nil, underField(err, "query.labels")
+	}
+	ask := store.ExecutionFilter{Namespace: in.NS, Query: query, Job: in.Job, Pool: in.Pool, State: job.ExecutionState(in.State), Page: in.of()}
+	list := s.control.Executions
+	if !want.Empty() {
+		list = func(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
+			return s.control.ExecutionsOf(ctx, want, f)
+		}
+	}
+	rows, next, err := list(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
-	list := takt.ExecutionList{Items: make([]takt.Execution, len(rows)), Next: next}
+	out := takt.ExecutionList{Items: make([]takt.Execution, len(rows)), Next: next}
 	for i := range rows {
-		list.Items[i] = fromExecution(&rows[i])
+		out.Items[i] = fromExecution(&rows[i])
 	}
-	return &answer[takt.ExecutionList]{list}, nil
+	return &answer[takt.ExecutionList]{out}, nil
 }
 
 func (s *server) triggerJobs(ctx context.Context, in *triggerManyInput) (*answer[takt.TriggeredMany], error) {

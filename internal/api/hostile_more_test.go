@@ -74,6 +74,10 @@ var hostileMore = []hostileCase{
 	{"masked value of a trigger", post(one+"/trigger", `{"params":{"apiKey":"(masked)"}}`), 422, "masked_value", "params.apiKey"},
 	{"secrets otherwise", get(one + "?secrets=true"), 422, "bad_value", "query.secrets"},
 	{"secrets of a list otherwise", get(jobs + "?secrets=Show"), 422, "bad_value", "query.secrets"},
+	// labels
+	{"no selector", get(execs + "?labels=a=b,,"), 422, "bad_selector", "query.labels"},
+	{"selector of nothing", get(execs + "?labels=%3D"), 422, "bad_selector", "query.labels"},
+	{"long selector", get(execs + "?labels=" + strings.Repeat("x", 1025)), 422, "out_of_range", "query.labels"},
 	// injection in every name
 	{"quote in a namespace", get("/api/v1/namespaces/a'--/jobs"), 422, "bad_format", "path.ns"},
 	{"quote in a job", get(jobs + "/a'%20OR%201=1--"), 422, "bad_format", "path.name"},
