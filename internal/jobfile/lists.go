@@ -59,10 +59,8 @@ func jsonDocuments(file string, text []byte) (docs []token.Tokens, fault *Error,
 	in := json.NewDecoder(bytes.NewReader(text))
 	for in.More() {
 		var value json.RawMessage
-		if in.Decode(&value) != nil {
-			return nil, nil, false // YAML's reader says where it breaks
-		}
-		if !c.cut(value, int(in.InputOffset())-len(value)) {
+		broken := in.Decode(&value) != nil // YAML's reader says where
+		if broken || !c.cut(value, int(in.InputOffset())-len(value)) {
 			return nil, nil, false
 		}
 	}

@@ -48,9 +48,10 @@ func TestListsAreTheirDocuments(t *testing.T) {
 func TestFaultsInLists(t *testing.T) {
 	a, bad := jsonJob("a"), strings.Replace(jsonJob("b"), `"pool": "p"`, `"pool": 7`, 1)
 	inline := "[" + strings.Join(strings.Fields(a), "") + "," + strings.Join(strings.Fields(bad), "") + "]\n"
+	before, _, _ := strings.Cut(inline, ":7")
 	for _, c := range []struct{ name, text, want string }{
 		{"array", "[" + a + ",\n" + bad + "]\n", "f:6:19: spec.pool: wrong type"},
-		{"on one line", inline, fmt.Sprintf("f:1:%d: spec.pool: wrong type", len([]rune(inline[:strings.Index(inline, ":7")]))+2)},
+		{"on one line", inline, fmt.Sprintf("f:1:%d: spec.pool: wrong type", len([]rune(before))+2)},
 		{"list", `{"items": [` + a + ",\n" + bad + `]}`, "f:6:19: spec.pool: wrong type"},
 		{"stream", a + "\n\n" + bad, "f:7:19: spec.pool: wrong type"},
 		{"a page", `{"items": [` + a + `], "next": "abc"}`, "f:3:"},

@@ -22,7 +22,7 @@ func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
 			Params, Schedule, Schedules json.RawMessage
 		}
 	}
-	if json.Unmarshal(text, &parts) != nil {
+	if broken := json.Unmarshal(text, &parts) != nil; broken {
 		return nil // something is no mapping: that is known
 	}
 	if labels := map[string]string{}; json.Unmarshal(parts.Metadata.Labels, &labels) == nil && !known.below("metadata.labels") {
