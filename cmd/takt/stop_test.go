@@ -104,6 +104,29 @@ handlers:
     command: {shell: "trap '' TERM INT; echo started; while :; do sleep 0.2; done"}
 `
 
+// lingering are handlers that wait for a service which never answers, and that the system has stopped.
+const lingering = `  hang: {http: {url: 'http://%s/', timeout: 10m, allowPrivate: true}}
+  frozen: {command: {shell: 'kill -STOP $$'}}
+`
+
+// pile asks for many runs of each handler.
+func pile(t *testing.T, server, pool string, handlers ...string) {
+	t.Helper()
+	c, err := takt.NewClient(takt.ClientConfig{Server: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range handlers {
+		j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: h}, Spec: takt.JobSpec{Pool: pool, Handler: h, Shards: &takt.ShardsSpec{Count: 100}}}
+		if _, err := c.PutJob(t.Context(), j, takt.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Trigger(t.Context(), h, takt.TriggerOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // busy has the stubborn command running for the pool and returns when it runs.
 func busy(t *testing.T, server, pool string) {
 	t.Helper()
@@ -144,6 +167,22 @@ func stopping(t *testing.T) map[string]func(t *testing.T) *program {
 		"dev": func(t *testing.T) *program {
 			p := start(t, "dev", "--listen", "127.0.0.1:0", "--handlers", handlers)
 			busy(t, p.await(`(http://127\.0\.0\.1:\d+)/api`)[1], devPool)
+			return p
+		},
+		"dev with much to do": func(t *testing.T) *program {
+			silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes calls and never answers
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = silent.Close() })
+			file := filepath.Join(t.TempDir(), "handlers.yaml")
+			if err := os.WriteFile(file, []byte(stubborn+fmt.Sprintf(lingering, silent.Addr())), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p := start(t, "dev", "--listen", "127.0.0.1:0", "--handlers", file)
+			address := p.await(`(http://127\.0\.0\.1:\d+)/api`)[1]
+			busy(t, address, devPool)
+			pile(t, address, devPool, "hang", "frozen")
 			return p
 		},
 		"agent": func(t *testing.T) *program {
