@@ -157,7 +157,7 @@ func (c *commit) send(ctx context.Context) error {
 	const op = "commit"
 	conn, err := c.store.commits.Acquire(ctx)
 	if err != nil {
-		return classify(op, err)
+		return c.store.failed(op, silent(ctx, err))
 	}
 	defer conn.Release()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.store.commits.patience)
@@ -165,7 +165,7 @@ func (c *commit) send(ctx context.Context) error {
 	var batch pgx.Batch
 	for _, s := range c.steps {
 		if _, err := conn.Conn().Prepare(patience, s.text, s.text); err != nil { // asks the database once per connection
-			return c.store.failed(op, err)
+			return c.store.failed(op, silent(ctx, err))
 		}
 		batch.Queue(s.text, s.args...)
 	}

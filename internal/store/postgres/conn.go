@@ -117,7 +117,7 @@ func raced(code string) bool {
 func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link) error) error {
 	c, err := on.begin(ctx, beginWrite)
 	if err != nil {
-		return s.failed(op, err)
+		return s.failed(op, silent(ctx, err))
 	}
 	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
@@ -132,7 +132,7 @@ func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link
 		}
 	}()
 	if err := fn(l); err != nil {
-		return s.failed(op, err)
+		return s.failed(op, silent(ctx, err))
 	}
 	open = false
 	tag, err := l.conn.Exec(patience, `COMMIT`)
@@ -169,7 +169,7 @@ func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error
 func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link) error) error {
 	c, err := on.begin(ctx, beginRead)
 	if err != nil {
-		return s.failed(op, err)
+		return s.failed(op, silent(ctx, err))
 	}
 	defer c.Release()
 	l := &link{conn: c.Conn(), ctx: ctx}
@@ -182,6 +182,15 @@ func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link
 		return s.failed(op, err)
 	}
 	return nil
+}
+
+// silent tells a time-out of ours from the caller's own.
+func silent(ctx context.Context, err error) error {
+	if ctx.Err() == nil && pgconn.Timeout(err) {
+		return errorf("database", "database_silent", "no answer came in time").
+			WithHint("look whether the database stands still, and at the network between").WithCause(plain(err))
+	}
+	return err
 }
 
 // failed is classify, and draws the adapter's own consequences: a database that became a standby is looked for anew on

@@ -18,6 +18,9 @@ import (
 const (
 	activeOnly = ` WHERE e.partition BETWEEN $1 AND $1 AND e.state NOT IN ('queued', 'scheduled') ORDER BY e.partition`
 	activeOf   = ` FROM executions e` + activeOnly
+
+	endedShards  = `('succeeded', 'failed', 'timed_out', 'cancelled')`
+	endedColumns = `execution, idx, state, reason, token, closed, report_seq, ended_at` // what an engine keeps of a shard that ended
 )
 
 // eachOf joins the rows of a query to each row before it, see keyed.
@@ -27,7 +30,10 @@ var (
 	qSeq          = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
 	qSessions     = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1`)
 	qActive       = statement(`SELECT ` + qualified("e", executionColumns) + activeOf)
-	qActiveShards = statement(`SELECT s.* FROM executions e` + eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = e.id`) + activeOnly)
+	qActiveShards = statement(`SELECT s.* FROM executions e` +
+		eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = e.id AND state NOT IN `+endedShards) + activeOnly)
+	qActiveEnded = statement(`SELECT s.* FROM executions e` +
+		eachOf("s", `SELECT `+endedColumns+` FROM shards WHERE execution = e.id AND state IN `+endedShards) + activeOnly)
 
 	qCursorsOf = statement(`SELECT c.* FROM unnest($1::uuid[]) u (job)` +
 		eachOf("c", `SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = u.job`) + ` ORDER BY c.job, c.schedule`)
@@ -90,13 +96,15 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if err := r.each(qActiveShards, of, func(rows pgx.Rows) error {
-		sh, err := scanShard(rows)
-		row := &all[at[sh.Execution]]
-		row.Shards = append(row.Shards, sh)
-		return err
-	}); err != nil {
-		return nil, err
+	for q, scan := range map[query]func(pgx.Rows) (job.Shard, error){qActiveShards: scanShard, qActiveEnded: scanEndedShard} {
+		if err := r.each(q, of, func(rows pgx.Rows) error {
+			sh, err := scan(rows)
+			row := &all[at[sh.Execution]]
+			row.Shards = append(row.Shards, sh)
+			return err
+		}); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(all, func(a, b engine.Row) int { return bytes.Compare(a.Execution.ID[:], b.Execution.ID[:]) })
 	known := definitions{}

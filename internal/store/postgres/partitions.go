@@ -94,7 +94,7 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 		return err
 	}
 	err := s.writeOn(ctx, s.takers, "acquire partition", take)
-	if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == troubles["55"].code || e.Code == troubles["57014"].code) {
+	if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == troubles["55P03"].code || e.Code == troubles["57014"].code) {
 		if err := s.evict(ctx, seen.Partition); err != nil {
 			return store.PartitionRow{}, err
 		}

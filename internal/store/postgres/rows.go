@@ -102,6 +102,14 @@ func scanShard(rows pgx.Rows) (job.Shard, error) {
 	return s, nil
 }
 
+// scanEndedShard reads endedColumns.
+func scanEndedShard(rows pgx.Rows) (job.Shard, error) {
+	var s job.Shard
+	err := rows.Scan((*[16]byte)(&s.Execution), &s.Index, (*string)(&s.State), (*string)(&s.Reason), (*int64)(&s.Token), &s.Closed,
+		&s.ReportSeq, (*int64)(&s.EndedAt))
+	return s, err
+}
+
 func sessionArgs(s *job.Session) ([]any, error) {
 	handlers, err := encodeSome(len(s.Handlers) > 0, s.Handlers)
 	if err != nil {

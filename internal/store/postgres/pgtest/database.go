@@ -19,7 +19,7 @@ func (c *Cluster) Database(tb testing.TB) string {
 	if err != nil {
 		tb.Fatalf("database for a test: %v", err)
 	}
-	tb.Cleanup(func() { c.Drop(name) })
+	c.drop(tb, name)
 	return c.DSN(name)
 }
 
@@ -30,7 +30,7 @@ func (c *Cluster) Empty(tb testing.TB) string {
 	if _, err := c.Exec(`CREATE DATABASE ` + name + c.owner()); err != nil {
 		tb.Fatalf("empty database for a test: %v", err)
 	}
-	tb.Cleanup(func() { c.Drop(name) })
+	c.drop(tb, name)
 	return c.DSN(name)
 }
 
@@ -45,11 +45,19 @@ func (c *Cluster) Clone() (string, error) {
 	return name, err
 }
 
-// Drop drops a database, whoever is connected. Of a cluster that is down nothing is left to drop.
-func (c *Cluster) Drop(name string) {
-	if _, err := c.Exec(`DROP DATABASE IF EXISTS ` + name + ` WITH (FORCE)`); err != nil && c.dir == "" {
-		fmt.Fprintf(os.Stderr, "the database %s of a test stays: %v\n", name, err) //nolint:forbidigo // a test's own complaint
-	}
+// Drop drops a database, whoever is connected.
+func (c *Cluster) Drop(name string) error {
+	_, err := c.Exec(`DROP DATABASE IF EXISTS ` + name + ` WITH (FORCE)`)
+	return err
+}
+
+// drop is Drop at the end of a test. Of a cluster of ours that is down nothing is left to drop.
+func (c *Cluster) drop(tb testing.TB, name string) {
+	tb.Cleanup(func() {
+		if err := c.Drop(name); err != nil && c.dir == "" {
+			tb.Errorf("the database %s of a test stays: %v", name, err)
+		}
+	})
 }
 
 // Name is the database in an address that this package gave.
