@@ -69,6 +69,7 @@ must have no jobs, unless --force is given.`,
 
 func (b *benchRun) run(cmd *cobra.Command) (err error) {
 	ctx := cmd.Context()
+	defer roomyHeap()()
 	if cmd.Flags().Changed("namespace") {
 		b.cfg.Namespace = b.g.namespace
 	}

@@ -44,6 +44,7 @@ that another server uses is refused with exit code 5.`,
 			if err != nil {
 				return explain(ctx, "the server cannot start", err)
 			}
+			defer roomyHeap()()
 			defer sayStopping(ctx, cmd.ErrOrStderr())()
 			if err := a.Run(ctx); err != nil {
 				// Whatever ended ctx: a server that was asked to stop and could not is a fault of its own.
