@@ -59,13 +59,15 @@ func jsonDocuments(file string, text []byte) (docs []token.Tokens, fault *Error,
 	in := json.NewDecoder(bytes.NewReader(text))
 	for in.More() {
 		var value json.RawMessage
-		broken := in.Decode(&value) != nil // YAML's reader says where
-		if broken || !c.cut(value, int(in.InputOffset())-len(value)) {
+		if !decodes(in, &value) || !c.cut(value, int(in.InputOffset())-len(value)) {
 			return nil, nil, false
 		}
 	}
 	return c.docs, c.fault, in.InputOffset() > 0
 }
+
+// decodes reads the next value; false: it is none, and YAML's reader says where it breaks.
+func decodes(in *json.Decoder, v any) bool { return in.Decode(v) == nil }
 
 type cutter struct {
 	file  string

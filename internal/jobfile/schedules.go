@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
 			Params, Schedule, Schedules json.RawMessage
 		}
 	}
-	if broken := json.Unmarshal(text, &parts) != nil; broken {
+	if !decodes(json.NewDecoder(bytes.NewReader(text)), &parts) {
 		return nil // something is no mapping: that is known
 	}
 	if labels := map[string]string{}; json.Unmarshal(parts.Metadata.Labels, &labels) == nil && !known.below("metadata.labels") {
