@@ -3,6 +3,7 @@ package drill_test
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -31,6 +32,7 @@ type chaos struct {
 	rule     func(n int, b *engine.Batch) commitFault
 	n        int
 	mute     bool // nothing of the keeper's reaches the database
+	cut      bool // nothing does
 	dead     bool // the process of this store's server was killed: nothing reaches the database
 	underway []func() error
 }
@@ -59,8 +61,38 @@ func (c *chaos) setMute(mute bool) {
 	c.mute = mute
 }
 
+// setCut cuts the server off from the database, or ends that.
+func (c *chaos) setCut(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut, c.mute = cut, cut
+}
+
+// reaches lets a moment pass, and a call wait in vain while the server is cut off.
+func (c *chaos) reaches(ctx context.Context, method string) error {
+	c.moment(method)
+	c.mu.Lock()
+	cut, dead := c.cut, c.dead
+	c.mu.Unlock()
+	switch {
+	case dead:
+		return job.Errorf(job.KindUnavailable, "chaos", "the process is dead")
+	case !cut:
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, goneAfter)
+	defer cancel()
+	<-ctx.Done()
+	return job.Errorf(job.KindUnavailable, "chaos", "the database does not answer")
+}
+
+// goneAfter is when a connection that brings nothing is given up.
+const goneAfter = 3 * time.Second
+
 func (c *chaos) Commit(ctx context.Context, f store.Fence, b *engine.Batch) error {
-	c.moment("commit")
+	if err := c.reaches(ctx, "commit"); err != nil {
+		return job.Errorf(job.KindUnknown, "chaos", "the connection broke while the commit was under way")
+	}
 	c.mu.Lock()
 	c.n++
 	var fault commitFault
@@ -143,11 +175,16 @@ func (c *chaos) land() error {
 func (c *chaos) silence(ctx context.Context, method string) error {
 	c.moment(method)
 	c.mu.Lock()
-	mute := c.mute
+	mute, dead := c.mute, c.dead
 	c.mu.Unlock()
-	if !mute {
+	switch {
+	case dead:
+		return job.Errorf(job.KindUnavailable, "chaos", "the process is dead")
+	case !mute:
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, goneAfter)
+	defer cancel()
 	<-ctx.Done()
 	return job.Errorf(job.KindUnavailable, "chaos", "the database does not answer")
 }
@@ -167,8 +204,8 @@ func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 }
 
 func (c *chaos) ReleasePartition(ctx context.Context, f store.Fence) error {
-	if c.isDead() {
-		return job.Errorf(job.KindUnavailable, "chaos", "the process is dead")
+	if err := c.silence(ctx, "release"); err != nil {
+		return err
 	}
 	return c.Store.ReleasePartition(ctx, f)
 }
@@ -187,36 +224,50 @@ func (c *chaos) moment(method string) {
 }
 
 func (c *chaos) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
-	c.moment("inbox")
+	if err := c.reaches(ctx, "inbox"); err != nil {
+		return engine.InboxPage{}, err
+	}
 	return c.Store.InboxPage(ctx, partition, limit)
 }
 
 func (c *chaos) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	c.moment("due")
+	if err := c.reaches(ctx, "due"); err != nil {
+		return engine.DuePage{}, err
+	}
 	return c.Store.DuePage(ctx, partition, w)
 }
 
 func (c *chaos) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
-	c.moment("backlog")
+	if err := c.reaches(ctx, "backlog"); err != nil {
+		return engine.BacklogPage{}, err
+	}
 	return c.Store.BacklogPage(ctx, partition, w)
 }
 
 func (c *chaos) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
-	c.moment("executions")
+	if err := c.reaches(ctx, "executions"); err != nil {
+		return engine.ExecutionPage{}, err
+	}
 	return c.Store.ExecutionPage(ctx, partition, ids)
 }
 
 func (c *chaos) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
-	c.moment("shards")
+	if err := c.reaches(ctx, "shards"); err != nil {
+		return engine.ShardPage{}, err
+	}
 	return c.Store.ShardPage(ctx, partition, refs)
 }
 
 func (c *chaos) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
-	c.moment("load")
+	if err := c.reaches(ctx, "load"); err != nil {
+		return engine.Loaded{}, err
+	}
 	return c.Store.LoadPartition(ctx, partition)
 }
 
 func (c *chaos) EntryPending(ctx context.Context, entry int64) (bool, error) {
-	c.moment("pending")
+	if err := c.reaches(ctx, "pending"); err != nil {
+		return true, err
+	}
 	return c.Store.EntryPending(ctx, entry)
 }

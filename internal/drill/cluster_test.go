@@ -18,9 +18,7 @@ import (
 	takt "github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/app"
 	"github.com/taktsched/takt/internal/drill"
-	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
-	"github.com/taktsched/takt/internal/store"
 	"github.com/taktsched/takt/internal/store/sqlite"
 )
 
@@ -33,6 +31,8 @@ type cluster struct {
 	lease partition.Lease
 	wall  func() time.Time        // nil: the bubble's
 	tune  func(*partition.Config) // nil: nothing
+	where string                  // addresses of the servers
+	pools func(worker string) string
 
 	net    *drill.Network
 	tape   *drill.Tape
@@ -60,7 +60,12 @@ type life struct {
 }
 
 func newCluster(t *testing.T, seed uint64, lease partition.Lease) *cluster {
-	c := &cluster{t: t, seed: seed, dir: t.TempDir(), lease: lease.Filled(), net: drill.NewNetwork(), tape: &drill.Tape{},
+	return newClusterAt(t, seed, lease, "http://server", func(string) string { return "p" })
+}
+
+// newClusterAt makes a cluster whose servers are somewhere else and whose workers have pools by their names.
+func newClusterAt(t *testing.T, seed uint64, lease partition.Lease, where string, pools func(string) string) *cluster {
+	c := &cluster{t: t, seed: seed, dir: t.TempDir(), where: where, pools: pools, lease: lease.Filled(), net: drill.NewNetwork(), tape: &drill.Tape{},
 		seen: map[[2]int64]time.Time{}, workers: map[string]*member{}}
 	t.Cleanup(c.abandon)
 	c.people, c.front = c.asker("people")
@@ -71,7 +76,7 @@ func newCluster(t *testing.T, seed uint64, lease partition.Lease) *cluster {
 // say about one does not depend on the others.
 func (c *cluster) asker(name string) (*takt.Client, *drill.Link) {
 	link := drill.NewLink(name, c.seed, c.transport(), c.tape)
-	client, err := takt.NewClient(takt.ClientConfig{Server: "http://server", HTTPClient: &http.Client{Transport: link},
+	client, err := takt.NewClient(takt.ClientConfig{Server: c.where, HTTPClient: &http.Client{Transport: link},
 		RetryFor: 2 * time.Minute, Jitter: c.jitter(name)})
 	if err != nil {
 		c.t.Error(err)
@@ -80,11 +85,15 @@ func (c *cluster) asker(name string) (*takt.Client, *drill.Link) {
 }
 
 func (c *cluster) transport() *http.Transport {
-	d := &http.Transport{DialContext: func(ctx context.Context, _, to string) (net.Conn, error) { return c.net.Dial(ctx, to) }}
+	d := &http.Transport{DialContext: c.dialer()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.doors = append(c.doors, d)
 	return d
+}
+
+func (c *cluster) dialer() func(ctx context.Context, network, to string) (net.Conn, error) {
+	return func(ctx context.Context, _, to string) (net.Conn, error) { return c.net.Dial(ctx, to) }
 }
 
 // jitter draws by who asks, from where in the code, and when: so that the draw does not depend on the
@@ -307,53 +316,6 @@ func (c *cluster) close() *drill.History {
 		TTL: c.lease.TTL, Margin: c.lease.Margin, OwnerTTL: c.lease.OwnerTTL, Slack: 3 * time.Second}
 	c.read(h)
 	return h
-}
-
-// read adds what the database holds.
-func (c *cluster) read(h *drill.History) {
-	c.t.Helper()
-	ctx := context.Background()
-	st, err := sqlite.Open(ctx, sqlite.Config{Path: filepath.Join(c.dir, "takt.db"), NoSync: true})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer func() {
-		if err := st.Close(); err != nil {
-			c.t.Error(err)
-		}
-	}()
-	rows, err := st.Journal(ctx, 0, 0, 1<<30)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for i, r := range rows {
-		if r.Seq != int64(i)+1 {
-			c.t.Errorf("the journal has a gap: seq %d in place %d", r.Seq, i+1)
-		}
-	}
-	journal, err := drill.ReadJournal(rows)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	drill.Seen(journal, c.seen)
-	h.Events = drill.Merge(journal, c.traces)
-	h.Executions = allExecutions(c.t, st)
-}
-
-func allExecutions(t *testing.T, st store.Reader) []job.Execution {
-	t.Helper()
-	var all []job.Execution
-	for after := ""; ; {
-		rows, next, err := st.Executions(context.Background(), store.ExecutionFilter{Namespace: "default", Page: store.Page{After: after, Limit: 500}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, rows...)
-		if next == "" {
-			return all
-		}
-		after = next
-	}
 }
 
 // settled waits until every execution has ended.

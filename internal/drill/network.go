@@ -17,10 +17,32 @@ import (
 type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*Listener
+	deaf      map[string]chan struct{} // closed when the name is heard again
 }
 
 // NewNetwork makes an empty network.
-func NewNetwork() *Network { return &Network{listeners: map[string]*Listener{}} }
+func NewNetwork() *Network {
+	return &Network{listeners: map[string]*Listener{}, deaf: map[string]chan struct{}{}}
+}
+
+// Deafen lets nothing through to a name from now on, without a word to who calls, or ends that. Connections that are
+// open break.
+func (n *Network) Deafen(name string, deaf bool) {
+	n.mu.Lock()
+	l := n.listeners[name]
+	was := n.deaf[name]
+	switch {
+	case deaf && was == nil:
+		n.deaf[name] = make(chan struct{})
+	case !deaf && was != nil:
+		close(was)
+		delete(n.deaf, name)
+	}
+	n.mu.Unlock()
+	if deaf && l != nil {
+		l.Drop()
+	}
+}
 
 // Listen opens the address name; an earlier listener of that name must have been closed.
 func (n *Network) Listen(name string) (*Listener, error) {
@@ -40,6 +62,12 @@ func (n *Network) Dial(ctx context.Context, name string) (net.Conn, error) {
 		name = host
 	}
 	n.mu.Lock()
+	deaf := n.deaf[name]
+	n.mu.Unlock()
+	if err := hears(ctx, deaf); err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "memory", Addr: addr(name), Err: err}
+	}
+	n.mu.Lock()
 	l := n.listeners[name]
 	n.mu.Unlock()
 	refused := &net.OpError{Op: "dial", Net: "memory", Addr: addr(name), Err: errors.New("connection refused")}
@@ -55,6 +83,23 @@ func (n *Network) Dial(ctx context.Context, name string) (net.Conn, error) {
 		return nil, refused
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+// hears waits until a deaf name hears again, as the repeated first packet of a connection does; at most goneAfter.
+func hears(ctx context.Context, again <-chan struct{}) error {
+	if again == nil {
+		return nil
+	}
+	timer := time.NewTimer(goneAfter)
+	defer timer.Stop()
+	select {
+	case <-again:
+		return nil
+	case <-timer.C:
+		return errGone
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
