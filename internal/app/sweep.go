@@ -116,6 +116,11 @@ func (w *sweeper) steps(ctx context.Context, st store.Store, partitions int, nam
 			return st.SweepDecisions(ctx, w.small(w.keep.Decisions, w.keep.Decisions), n)
 		},
 	}
+	if jobs, ok := st.(store.JobSweeper); ok {
+		all = append(all,
+			func(n int) (int, error) { return jobs.SweepJobs(ctx, w.before(w.longest.Executions), n) },
+			func(n int) (int, error) { return jobs.SweepPoison(ctx, w.before(w.keep.Journal), n) })
+	}
 	for p := range partitions {
 		all = append(all, func(n int) (int, error) { return st.SweepJournal(ctx, p, w.small(w.keep.Journal, w.keep.Journal), n) })
 	}

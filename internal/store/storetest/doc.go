@@ -49,7 +49,7 @@ type examCase struct {
 
 func allCases() []examCase {
 	var all []examCase
-	for _, role := range [][]examCase{partitionCases, serverCases, commitCases, engineCases, controlCases, readerCases, byteCases, logCases, jobCases, retentionCases, filterCases, moveCases} {
+	for _, role := range [][]examCase{partitionCases, serverCases, commitCases, engineCases, controlCases, readerCases, byteCases, logCases, jobCases, retentionCases, filterCases, moveCases, forgetCases} {
 		all = append(all, role...)
 	}
 	return all
