@@ -181,10 +181,10 @@ func (c *Control) effectOf(ctx context.Context, namespace string, id job.Executi
 	case job.KindOf(err) == job.KindNotFound:
 		return "", job.Errorf(job.KindNotFound, "execution_gone", "the request with this key made execution %s, which has ended and was deleted since", id).
 			WithHint("it was carried out and is not repeated; a new request takes a new key")
-	case err != nil || e.State == job.ExecutionScheduled:
-		return Pending, nil
+	case err == nil && e.State != job.ExecutionScheduled:
+		return Effective, nil
 	}
-	return Effective, nil
+	return Pending, nil // when it could not be read, too: it is stored
 }
 
 // hashOf is the hash of what was asked for. It leaves the job's own params out: an edit between two tries

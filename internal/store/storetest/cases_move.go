@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"strings"
+
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -147,6 +149,34 @@ var moveCases = []examCase{
 		b.commit(cursors(job.Cursor{Job: def.UID, Schedule: "x", Next: noon}))
 		a.commit(engine.Batch{DropCursors: []job.Cursor{planning("x", 0)}}) // the old life is still its own planner's
 		equal(tb, "the old and the new", []any{a.dueIn(0), a.dueIn(1)}, []any{"", "x "})
+	}},
+	{"Bytes/inbox", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		large := []byte(`"` + strings.Repeat("x", 200<<10) + `"`)
+		n := store.PageBytes/len(large) + 2
+		for i := range n {
+			_, err := s.Trigger(ctx, store.Trigger{Namespace: "ns", Job: "j", Execution: job.RequestedID(noon, [10]byte{9: byte(i)}),
+				Request: engine.Request{At: noon, Params: large}}, toFirst)
+			wantVerdict(tb, "Trigger", err, "ok")
+		}
+		for left := n + 1; left > 0; {
+			page, err := s.InboxPage(ctx, 0, 1000)
+			wantVerdict(tb, "InboxPage", err, "ok")
+			bytes := 0
+			b := engine.Batch{}
+			for _, e := range page.Entries {
+				if b.Consumed = append(b.Consumed, e.ID); e.Request != nil {
+					bytes += len(e.Request.Params)
+				}
+			}
+			if bytes > store.PageBytes || len(page.Entries) == 0 {
+				tb.Fatalf("a page of %d entries has %d bytes", len(page.Entries), bytes)
+			}
+			left -= len(page.Entries)
+			equal(tb, "there are more", page.Partial, left > 0)
+			d.commit(b)
+		}
 	}},
 	{"Move/requests go where the newest pool is", func(tb TB, s store.Store) {
 		a := sit(tb, s)
