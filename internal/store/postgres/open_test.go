@@ -104,6 +104,12 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s is %q, should be %q (%v)", name, got, want, err)
 		}
 	}
+	// One that is not built with lz4 goes on with what it has.
+	if _, err := c.Exec(`SET default_toast_compression = lz4`); err == nil {
+		if got, err := postgres.CommitSetting(t.Context(), s, "default_toast_compression"); err != nil || got != "lz4" {
+			t.Errorf("long texts are compressed by %q (%v)", got, err)
+		}
+	}
 }
 
 func TestClock(t *testing.T) {
