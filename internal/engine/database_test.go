@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -62,13 +60,6 @@ func (d *database) mate(partition int) *database {
 	m.partition, m.mates, m.revisions, m.cursors, m.planners, m.homes, m.entries = partition, d.mates, d.revisions, d.cursors, d.planners, d.homes, d.entries
 	d.mates[partition] = m
 	return m
-}
-
-// place is the partition of a pool: that behind its "@", or 0.
-func place(pool string) int {
-	_, n, _ := strings.Cut(pool, "@")
-	p, _ := strconv.Atoi(n)
-	return p
 }
 
 func (d *database) planner(u job.UID) int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,13 @@ import (
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/schedule"
 )
+
+// place is the partition of a pool: that behind its "@", or 0.
+func place(pool string) int {
+	_, n, _ := strings.Cut(pool, "@")
+	p, _ := strconv.Atoi(n)
+	return p
+}
 
 // town is three partitions on one set of tables, whose jobs move between them all the time, while owners crash,
 // stand still and read old pages. Nobody works there: what is planned stays queued.
