@@ -15,10 +15,11 @@ done
 
 # PostgreSQL refuses to run as root.
 as() { if [ "$(id -u)" = 0 ]; then setpriv --reuid postgres --regid postgres --clear-groups "$@"; else "$@"; fi; }
-postmaster=
+pid=
 cleanup() {
-	[ -z "$postmaster" ] || kill -INT "$postmaster" 2>/dev/null || true
-	[ -z "$postmaster" ] || wait "$postmaster" 2>/dev/null || true
+	[ -n "$pid" ] || pid=$(head -n 1 "$work/pg/data/postmaster.pid" 2>/dev/null || true)
+	[ -z "$pid" ] || kill -INT "$pid" 2>/dev/null || true
+	[ -z "$pid" ] || while kill -0 "$pid" 2>/dev/null; do sleep 0.1; done
 	rm -rf "$work"
 }
 trap cleanup EXIT
@@ -42,8 +43,7 @@ max_wal_size = '8GB'
 checkpoint_timeout = '15min'
 CONF
 as "$bin/postgres" -D "$work/pg/data" >"$work/pg.log" 2>&1 &
-postmaster=$!
-sql() { "$bin/psql" -h 127.0.0.1 -p "$port" -U bench -d postgres -qAtc "$1"; }
+sql() { PGOPTIONS='-c client_min_messages=error' "$bin/psql" -h 127.0.0.1 -p "$port" -U bench -d postgres -qAtc "$1"; }
 for _ in $(seq 100); do sql 'select 1' >/dev/null 2>&1 && break; sleep 0.1; done
 pid=$(head -n 1 "$work/pg/data/postmaster.pid")
 
