@@ -46,10 +46,23 @@ type JobSpec struct {
 
 // ScheduleSpec says when; exactly one of cron, every and at.
 type ScheduleSpec struct {
-	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first) or six (second first)."`
+	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first), six (second first), or Quartz; a macro such as @daily; H is a value that the job's name chooses."`
+	Dialect  string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz" doc:"Of cron; default: 5 fields unix5, 7 quartz, 6 seconds6 unless it can only be Quartz (? L W #)."`
 	TimeZone string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
+	DST      *DSTSpec   `json:"dst,omitempty" doc:"What steps of the clock do to times of day; for cron."`
 	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
+	Phase    Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Of every, at most one period: it counts from 1970-01-01T00:00:00Z plus this, not from the job's creation."`
 	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
+	StartAt  *time.Time `json:"startAt,omitempty" doc:"Nothing is due before."`
+	EndAt    *time.Time `json:"endAt,omitempty" doc:"Nothing is due after."`
+	Jitter   Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Each instant moves later by up to this, always by the same for one job and instant; at most 1h."`
+}
+
+// DSTSpec is what steps of a wall clock do to an expression that names times of day. Expressions with * or / in their
+// minutes or hours fire at every matching reading that a clock shows, whatever this says.
+type DSTSpec struct {
+	Gap     string `json:"gap,omitempty" enum:"next,shift,skip" doc:"Of times that a clock skips: next (default) fires them once at the first instant after the step, shift fires each later by the length of the step, skip leaves them out."`
+	Overlap string `json:"overlap,omitempty" enum:"first,last,both" doc:"Of times that a clock shows twice: when they fire. Default first."`
 }
 
 // ShardsSpec cuts an execution into parts.

@@ -8,15 +8,28 @@ import (
 // NamedSchedule is one of several schedules of a job; exactly one of cron, every and at.
 type NamedSchedule struct {
 	Name     string     `json:"name" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Unique in the job; main is the name of spec.schedule. Renaming one starts it anew."`
-	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first) or six (second first)."`
+	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"As in spec.schedule, like all that follows."`
+	Dialect  string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz"`
 	TimeZone string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
+	DST      *DSTSpec   `json:"dst,omitempty"`
 	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
+	Phase    Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
 	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
+	StartAt  *time.Time `json:"startAt,omitempty"`
+	EndAt    *time.Time `json:"endAt,omitempty"`
+	Jitter   Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
 }
 
 // Schedule is s without its name.
 func (s *NamedSchedule) Schedule() ScheduleSpec {
-	return ScheduleSpec{Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every, At: s.At}
+	return ScheduleSpec{Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, At: s.At,
+		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter}
+}
+
+// Named is s with a name.
+func (s *ScheduleSpec) Named(name string) NamedSchedule {
+	return NamedSchedule{Name: name, Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, At: s.At,
+		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter}
 }
 
 // JobPause tells that a job is paused: its schedules do not fire, requests still run.

@@ -146,10 +146,8 @@ type placedSpec struct {
 func schedulesOf(doc *jobfile.Doc) (all []placedSpec) {
 	j := &doc.Job
 	add := func(name string, s *takt.ScheduleSpec) {
-		spec := schedule.Spec{Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every.Std(), Seed: j.Metadata.Namespace + "/" + j.Metadata.Name}
-		if s.At != nil {
-			spec.At = *s.At
-		}
+		spec := jobfile.SpecOf(s)
+		spec.Seed = j.Metadata.Namespace + "/" + j.Metadata.Name
 		all = append(all, placedSpec{fmt.Sprintf("%s:%d %s %s", doc.File, doc.Line, j.Metadata.Name, name), spec})
 	}
 	if j.Spec.Schedule != nil {

@@ -71,7 +71,11 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 }
 
 func toScheduleSpec(d *takt.ScheduleSpec, field string) (schedule.Spec, error) {
-	s := schedule.Spec{Cron: d.Cron, TimeZone: d.TimeZone, Every: d.Every.Std()}
+	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Phase: d.Phase.Std(),
+		Start: moment(d.StartAt), End: moment(d.EndAt), Jitter: d.Jitter.Std()}
+	if d.DST != nil {
+		s.DST = schedule.DST{Gap: schedule.GapPolicy(d.DST.Gap), Overlap: schedule.OverlapPolicy(d.DST.Overlap)}
+	}
 	set := 0
 	for _, given := range []bool{d.Cron != "", d.Every != 0, d.At != nil} {
 		if given {
@@ -82,10 +86,26 @@ func toScheduleSpec(d *takt.ScheduleSpec, field string) (schedule.Spec, error) {
 		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every and at").WithField(field).
 			WithHint("keep one; leave schedule out for a job that runs on request only")
 	}
-	if d.At != nil {
-		s.At = job.InstantOf(*d.At).Time()
-	}
+	s.At = moment(d.At)
 	return s, nil
+}
+
+// moment is an instant in whole milliseconds; the zero time when there is none.
+func moment(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return job.InstantOf(*t).Time()
+}
+
+// fromScheduleSpec is toScheduleSpec backwards.
+func fromScheduleSpec(s *schedule.Spec) takt.ScheduleSpec {
+	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Phase: takt.Duration(s.Phase),
+		At: instant(job.InstantOf(s.At)), StartAt: instant(job.InstantOf(s.Start)), EndAt: instant(job.InstantOf(s.End)), Jitter: takt.Duration(s.Jitter)}
+	if s.DST != (schedule.DST{}) {
+		d.DST = &takt.DSTSpec{Gap: string(s.DST.Gap), Overlap: string(s.DST.Overlap)}
+	}
+	return d
 }
 
 // present is v, or nil for an absent or null value.
@@ -124,12 +144,12 @@ func (s *server) fromJob(r *store.JobRow) takt.Job {
 func fromSpec(s *job.Spec) takt.JobSpec {
 	d := takt.JobSpec{Title: s.Title, Owner: s.Owner, Description: s.Description, Pool: s.Pool, Handler: s.Handler, Params: s.Params}
 	for _, x := range s.Schedules {
-		at := instant(job.InstantOf(x.At))
+		one := fromScheduleSpec(&x.Spec)
 		if x.ID == job.MainSchedule {
-			d.Schedule = &takt.ScheduleSpec{Cron: x.Cron, TimeZone: x.TimeZone, Every: takt.Duration(x.Every), At: at}
+			d.Schedule = &one
 			continue
 		}
-		d.Schedules = append(d.Schedules, takt.NamedSchedule{Name: x.ID, Cron: x.Cron, TimeZone: x.TimeZone, Every: takt.Duration(x.Every), At: at})
+		d.Schedules = append(d.Schedules, one.Named(x.ID))
 	}
 	if s.Shards != 0 {
 		d.Shards = &takt.ShardsSpec{Count: s.Shards}

@@ -38,7 +38,7 @@ func Fires(d *job.Definition, now time.Time, n int) []Fire {
 	}
 	var lines []line
 	for _, x := range d.Spec.Schedules {
-		s, err := schedule.Parse(x.Spec, d.CreatedAt.Time())
+		s, err := d.Parse(x.Spec)
 		if err != nil {
 			continue // it was checked when it was written
 		}

@@ -80,7 +80,7 @@ func (e *Engine) unfit(def *job.Definition, schedule string) bool {
 // parse reads a schedule; false: it is left out.
 func (e *Engine) parse(d *dueEntry, spec schedule.Spec) bool {
 	e.about = d.about()
-	sched, err := schedule.Parse(spec, d.def.CreatedAt.Time())
+	sched, err := d.def.Parse(spec)
 	if err != nil {
 		e.leaveOut(d.about(), d.def.Namespace+"/"+d.def.Name, err.Error())
 	}

@@ -149,7 +149,7 @@ func scheduleOf(def *job.Definition, id string) schedule.Schedule {
 		if s.ID != id {
 			continue
 		}
-		if parsed, err := schedule.Parse(s.Spec, def.CreatedAt.Time()); err == nil {
+		if parsed, err := def.Parse(s.Spec); err == nil {
 			return parsed
 		}
 	}

@@ -22,6 +22,12 @@ type Definition struct {
 	Unfit     string    // why what is stored can not be used; "" when it can (so below, too)
 }
 
+// Parse makes the schedule of one of the job's specs. Every error is a *schedule.Error.
+func (d *Definition) Parse(s schedule.Spec) (schedule.Schedule, error) {
+	s.Seed = d.Namespace + "/" + d.Name
+	return schedule.Parse(s, d.CreatedAt.Time())
+}
+
 // Spec is what a job says. Defaults are not written into it: a zero field means the default that the
 // methods below apply. The JSON names are the stored form; renaming one needs a migration.
 type Spec struct {

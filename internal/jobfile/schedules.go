@@ -75,11 +75,7 @@ func (d *Doc) checkName(name, field string, seen map[string]bool) (faults Errors
 }
 
 func (d *Doc) checkSchedule(s *takt.ScheduleSpec, field string) Errors {
-	spec := schedule.Spec{Cron: s.Cron, TimeZone: s.TimeZone, Every: s.Every.Std()}
-	if s.At != nil {
-		spec.At = *s.At
-	}
-	_, err := schedule.Parse(spec, time.Unix(0, 0))
+	_, err := schedule.Parse(SpecOf(s), time.Unix(0, 0))
 	if bad, ok := errors.AsType[*schedule.Error](err); ok {
 		text := *bad
 		if text.Field != "" {
@@ -92,6 +88,22 @@ func (d *Doc) checkSchedule(s *takt.ScheduleSpec, field string) Errors {
 		return Errors{d.At(field, err.Error(), "")}
 	}
 	return nil
+}
+
+// SpecOf is a schedule as the calculus takes it.
+func SpecOf(s *takt.ScheduleSpec) schedule.Spec {
+	at := func(t *time.Time) time.Time {
+		if t == nil {
+			return time.Time{}
+		}
+		return *t
+	}
+	spec := schedule.Spec{Cron: s.Cron, Dialect: schedule.Dialect(s.Dialect), TimeZone: s.TimeZone, Every: s.Every.Std(), Phase: s.Phase.Std(),
+		At: at(s.At), Start: at(s.StartAt), End: at(s.EndAt), Jitter: s.Jitter.Std()}
+	if s.DST != nil {
+		spec.DST = schedule.DST{Gap: schedule.GapPolicy(s.DST.Gap), Overlap: schedule.OverlapPolicy(s.DST.Overlap)}
+	}
+	return spec
 }
 
 // Passed are warnings about instants that are not after now: such a schedule does not fire.

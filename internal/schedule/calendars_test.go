@@ -118,7 +118,7 @@ func TestCalendarsRefused(t *testing.T) {
 		"calendars[1]": {Cron: "* * * * *", Calendars: []string{"cn", "never"}},
 		"closed":       {Cron: "* * * * *", Calendars: []string{"cn"}, Closed: "later"},
 		"jitter":       {Cron: "* * * * *", Jitter: 2 * time.Hour},
-		"end":          {Cron: "0 0 1 1 *", Start: instant(t, "2026-01-02T00:00:00Z"), End: instant(t, "2026-12-31T00:00:00Z")},
+		"endAt":        {Cron: "0 0 1 1 *", Start: instant(t, "2026-01-02T00:00:00Z"), End: instant(t, "2026-12-31T00:00:00Z")},
 		"phase":        {Every: time.Hour, Phase: 2 * time.Hour},
 	} {
 		spec.Resolve = resolve

@@ -57,11 +57,11 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 		return s, nil
 	}
 	if !spec.End.IsZero() && spec.End.Before(spec.Start) {
-		return nil, &Error{Field: "end", Message: "it comes before the start"}
+		return nil, &Error{Field: "endAt", Message: "it comes before the start"}
 	}
 	w := window{s, spec.Start, spec.End}
 	if _, ok := w.Next(time.Unix(dawn-1, 0)); !ok {
-		return nil, &Error{Field: "end", Message: "no planned instant lies between start and end, so the job would never run"}
+		return nil, &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run"}
 	}
 	return w, nil
 }
