@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -28,6 +30,8 @@ type Harness struct {
 	Open func(tb TB, partitions int) store.Store
 	// Seeds is the number of random histories, 0 means 100; Operations is their length, 0 means 1,000.
 	Seeds, Operations int
+	// First is how the names of the cases begin that Judge holds first: those that are likely to find a mutant.
+	First string
 }
 
 func (h Harness) size() (seeds, operations int) {
@@ -92,7 +96,14 @@ type Verdict struct{ Case, History string }
 // Judge holds the exam without a *testing.T, up to the first complaint of each half.
 func Judge(h Harness) Verdict {
 	var v Verdict
-	for _, c := range allCases() {
+	cases := allCases()
+	slices.SortStableFunc(cases, func(a, b examCase) int {
+		if first := strings.HasPrefix(a.name, h.First); first != strings.HasPrefix(b.name, h.First) {
+			return map[bool]int{true: -1, false: 1}[first]
+		}
+		return 0
+	})
+	for _, c := range cases {
 		if v.Case = record(func(tb TB) { runCase(tb, h, c) }); v.Case != "" {
 			v.Case = c.name + ": " + v.Case
 			break
