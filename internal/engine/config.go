@@ -24,6 +24,7 @@ type Config struct {
 	Horizon      time.Duration // schedules due within it are held in memory
 	LossMax      int           // infrastructure losses before worker_lost
 	SessionKeep  time.Duration // a silent session without leases is dropped after this
+	Behind       int           // as in LevelOfAll, when the engine is made
 
 	Switches Switches // test builds only
 }

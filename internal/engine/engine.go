@@ -17,6 +17,7 @@ type Engine struct {
 	first  bool // the next commit is the first one of this engine
 	seq    int64
 	token  job.Token // newest token granted
+	behind int       // see LevelOfAll
 
 	now       Now           // of the step that runs, or of the newest one
 	wallMoved time.Duration // monotonic instant at which the wall clock last moved
@@ -91,6 +92,7 @@ func New(cfg Config) *Engine {
 	return &Engine{
 		cfg:        cfg,
 		first:      true,
+		behind:     cfg.Behind,
 		executions: map[job.ExecutionID]*execution{},
 		sessions:   map[job.SessionID]*session{},
 		waiting:    map[ReplyID]*session{},
@@ -155,6 +157,8 @@ func (e *Engine) take(ev Event) {
 		e.setAside(ev)
 	case ClockStepped:
 		e.fact(Fact{Kind: FactClockStepped, Note: ev.Clock + " " + ev.By.String()})
+	case LevelOfAll:
+		e.levels(ev)
 	case ExecutionPage:
 		e.executionPage(ev)
 	case ShardPage:

@@ -47,6 +47,11 @@ type (
 		By    time.Duration // forward; negative: back
 	}
 
+	// LevelOfAll says that servers of another build came or went.
+	LevelOfAll struct {
+		Behind int // levels by which the oldest server on the database is behind this one (see Level); 0: none
+	}
+
 	// InboxPage is entries read from the partition's inbox, in the order they should be taken.
 	InboxPage struct {
 		Seq     int64 // the partition row's seq in the same snapshot
@@ -272,6 +277,7 @@ type ReportItem struct {
 func (Loaded) rank() int        { return 0 }
 func (SetAside) rank() int      { return 1 }
 func (ClockStepped) rank() int  { return 1 }
+func (LevelOfAll) rank() int    { return 1 }
 func (ExecutionPage) rank() int { return 2 }
 func (ShardPage) rank() int     { return 2 }
 func (InboxPage) rank() int     { return 3 }

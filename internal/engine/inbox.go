@@ -38,6 +38,12 @@ func (e *Engine) takeEntry(entry Entry) {
 			e.forward(entry, to)
 			return
 		}
+		if e.moveMustWait(&entry) {
+			if e.pages.strange(entry.ID) {
+				e.traceFact(Fact{Kind: FactSetAside, Note: fmt.Sprintf("inbox entry %d moves a job, which a server of an older build does not know; it waits until that server is gone", entry.ID)})
+			}
+			return
+		}
 		take := e.jobChanged
 		if entry.Kind == EntryJobDeleted {
 			take = e.jobDeleted

@@ -37,7 +37,7 @@ func (n *Node) balance() {
 		switch t := s.current.Load(); {
 		case s.moving(now):
 			moving++
-		case t != nil && s.restful(now) && better(s.partition, n.cfg.Server, servers):
+		case t != nil && s.restful(now) && better(s.partition, n.rankedAs(), servers):
 			ready = append(ready, s)
 		}
 	}

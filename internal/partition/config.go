@@ -27,7 +27,7 @@ type Config struct {
 	Engine      engine.Config // zero: engine.Default; Partition, Epoch and the lengths of Lease are filled in
 	Lease       Lease         // filled by Filled, refused by Check
 
-	Self  store.Server                              // what others read of this server: Address, Key, Build, Level; the rest is filled in
+	Self  store.Server                              // what others read of this server: Address, Key, Build; Level: 0 means engine.Level. The rest is filled in
 	Reach func(context.Context, store.Server) error // tells whether another server answers at its address; nil: nobody is ever marked unreachable
 
 	NoLoss bool // a commit is confirmed only when every standby that may be promoted has it: after a failover nothing is waited for (R7)
@@ -94,6 +94,9 @@ func (c Config) filled() (Config, error) {
 	c.Engine.OwnerTTL = c.Lease.OwnerTTL
 	if c.Wall == nil {
 		c.Wall = time.Now
+	}
+	if c.Self.Level == 0 {
+		c.Self.Level = engine.Level
 	}
 	if c.Live == nil && c.Sole {
 		c.Live = func() []string { return []string{c.Server} }

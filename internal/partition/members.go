@@ -37,6 +37,7 @@ type peer struct {
 	still time.Duration // how long the beat had stood still by the newest read
 	moved int           // reads that showed a beat that had moved
 
+	twin  bool          // it was told of that it has this server's name
 	fails time.Duration // mono of the first of the failures in a row to reach it; 0: none
 	mark  bool          // it could not be reached for P
 }
@@ -95,12 +96,13 @@ func (m *members) live() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var names []string
+	as := m.ranked()
 	if !m.gone && m.out == 0 {
-		names = append(names, m.n.cfg.Server)
+		names = append(names, as[m.n.cfg.Incarnation])
 	}
 	for _, p := range m.sorted() {
 		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut {
-			names = append(names, p.row.Name)
+			names = append(names, as[p.row.Incarnation])
 		}
 	}
 	slices.Sort(names)
@@ -112,10 +114,11 @@ func (m *members) live() []string {
 func (m *members) steady() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	names := []string{m.n.cfg.Server}
+	as := m.ranked()
+	names := []string{as[m.n.cfg.Incarnation]}
 	for _, p := range m.sorted() {
 		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !p.mark && p.moved >= steadyAfter {
-			names = append(names, p.row.Name)
+			names = append(names, as[p.row.Incarnation])
 		}
 	}
 	slices.Sort(names)
@@ -209,6 +212,7 @@ func (m *members) look(ctx context.Context) error {
 		return err
 	}
 	m.see(rows, asked, m.n.mono())
+	m.warnOfTwins()
 	m.forget(ctx)
 	return nil
 }

@@ -169,7 +169,7 @@ func (s *seat) acquire(ctx context.Context) (*tenure, bool) {
 			s.elsewhere(v)
 			continue
 		}
-		if !cfg.Lease.mayTake(v, cfg.Incarnation, Rank(s.partition, cfg.Server, cfg.Live()), s.sole) {
+		if !cfg.Lease.mayTake(v, cfg.Incarnation, Rank(s.partition, s.n.rankedAs(), cfg.Live()), s.sole) {
 			s.elsewhere(v)
 			continue
 		}

@@ -184,6 +184,10 @@ func (t *tenure) step(take int) *ending {
 		}
 	}
 	events = append(events, t.wall.take()...)
+	if behind := t.seat.n.behind(); behind != t.behind {
+		t.behind = behind
+		events = append(events, engine.LevelOfAll{Behind: behind})
+	}
 	res, err := t.stepSafely(now, append(events, engine.Tick{}))
 	if err != nil {
 		return t.poisoned(items, err, t.panicked())

@@ -57,6 +57,7 @@ type tenure struct {
 	reading  reading
 	last     lastStep
 	commits  int64
+	behind   int           // levels, as the engine was told
 	born     time.Duration // mono
 }
 
@@ -113,12 +114,13 @@ const (
 
 func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 	ec := s.n.cfg.Engine
-	ec.Partition, ec.Epoch = s.partition, row.Epoch
+	ec.Partition, ec.Epoch, ec.Behind = s.partition, row.Epoch, s.n.behind()
 	log := s.log.With("epoch", row.Epoch)
 	t := &tenure{
 		seat: s, cfg: &s.n.cfg, log: log, epoch: row.Epoch, row: row, trust: tr,
 		core:      s.n.cfg.newCore(ec),
 		wall:      newWall(s.n, log),
+		behind:    ec.Behind,
 		calls:     make(chan *call),
 		gone:      make(chan engine.ReplyID),
 		wake:      make(chan struct{}, 1),

@@ -1,0 +1,26 @@
+package engine
+
+// Level is the newest kinds of entries, states and habits that this engine knows. A server's row states it; what a
+// level brought is written only while the row of every server states that level or a newer one, so that servers of two
+// builds can share a database (DESIGN §7).
+//
+//	0  all that there was before rows stated levels
+//	1  jobs move: a planner hands its cursors over to another partition (move.go)
+const Level = 1
+
+const levelMoves = 1
+
+// knownToAll tells whether every server knows what a level brought.
+func (e *Engine) knownToAll(level int) bool { return Level-e.behind >= level }
+
+// levels takes in how far the oldest server is behind. What waited for it is in the inbox.
+func (e *Engine) levels(ev LevelOfAll) {
+	e.behind = ev.Behind
+	e.step.inbox = true
+}
+
+// moveMustWait tells that a job has to move and that a server would not understand it: the entry stays in the inbox, and
+// the change is in force when the last such server is gone.
+func (e *Engine) moveMustWait(entry *Entry) bool {
+	return entry.Kind == EntryJobChanged && entry.Place != e.cfg.Partition && !e.knownToAll(levelMoves)
+}
