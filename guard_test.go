@@ -43,6 +43,7 @@ var level = map[string]int{
 	"internal/app":                   8,
 	"internal/agent":                 8,
 	"internal/drill":                 9,
+	"internal/drill/pg":              10,
 	"internal/demo":                  9,
 	"cmd/takt":                       10,
 	"examples/goworker":              10,

@@ -1,0 +1,116 @@
+//go:build linux
+
+package pg_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// change is a partition row that was seen to have another owner or epoch than before; the owner is "" while it is free.
+type change struct {
+	at        time.Time
+	partition int
+	owner     string
+	epoch     int64
+}
+
+// owners watches the partition rows of a database, each twentieth of a second.
+type owners struct {
+	mu  sync.Mutex
+	all []change
+}
+
+// watch looks until the test ends. While the database does not answer nothing is seen.
+func watch(t *testing.T, dsn string) *owners {
+	t.Helper()
+	o := &owners{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		now := map[int]change{}
+		var conn *pgx.Conn
+		for ctx.Err() == nil {
+			if conn == nil || o.look(ctx, conn, now) != nil {
+				if conn != nil {
+					_ = conn.Close(ctx) // it has failed
+				}
+				conn, _ = pgx.Connect(ctx, dsn) // again at the next look
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if conn != nil {
+			_ = conn.Close(context.Background()) // only read
+		}
+	}()
+	return o
+}
+
+func (o *owners) look(ctx context.Context, conn *pgx.Conn, now map[int]change) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	rows, err := conn.Query(ctx, `SELECT id, owner, epoch FROM partitions`)
+	if err != nil {
+		return err
+	}
+	var c change
+	_, err = pgx.ForEachRow(rows, []any{&c.partition, &c.owner, &c.epoch}, func() error {
+		if was := now[c.partition]; was.owner != c.owner || was.epoch != c.epoch {
+			c.at = time.Now()
+			now[c.partition] = c
+			o.mu.Lock()
+			o.all = append(o.all, c)
+			o.mu.Unlock()
+		}
+		return nil
+	})
+	return err
+}
+
+// after is when a partition was first seen under a higher epoch.
+func (o *owners) after(partition int, epoch int64) (change, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, c := range o.all {
+		if c.partition == partition && c.epoch > epoch && c.owner != "" {
+			return c, true
+		}
+	}
+	return change{}, false
+}
+
+// rise checks that no epoch of a partition was ever seen to fall, or to be held by two owners.
+func (o *owners) rise(t *testing.T) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	newest := map[int]change{}
+	for _, c := range o.all {
+		n := newest[c.partition]
+		if c.epoch < n.epoch || c.epoch == n.epoch && c.owner != "" && n.owner != "" && c.owner != n.owner {
+			t.Errorf("partition %d: epoch %d of %q after epoch %d of %q", c.partition, c.epoch, c.owner, n.epoch, n.owner)
+		}
+		newest[c.partition] = c
+	}
+}
+
+// taken tells how long it took until partitions had another owner, by their rows.
+func (o *owners) taken(t *testing.T, all []upheaval) (spans []span) {
+	t.Helper()
+	for _, u := range all {
+		for p, epoch := range u.epochs {
+			if c, ok := o.after(p, epoch); ok {
+				spans = append(spans, span{u.at, c.at, u.server})
+			} else {
+				t.Errorf("partition %d had no owner after %s ended at %s", p, u.server, u.at)
+			}
+		}
+	}
+	return spans
+}
