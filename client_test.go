@@ -187,7 +187,7 @@ func TestClientErrors(t *testing.T) {
 func TestClientRetries(t *testing.T) {
 	busy := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
-		problem(503, "no_owner", "no_owner")(w, r)
+		problem(503, "unavailable", "store_unavailable")(w, r)
 	}
 	ok := say(200, `{"execution":"e1"}`)
 	trigger := func(key string) func(context.Context, *Client) error {

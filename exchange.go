@@ -199,8 +199,12 @@ type backoff struct {
 	jitter func(time.Duration) time.Duration
 }
 
+// handOver is about how long a partition has no owner when one hands it to the next.
+const handOver = 400 * time.Millisecond
+
 // after is the pause after a try that ended with err: between half and all of a bound that doubles up
-// to max, and no shorter than what the server asked for, but never longer than max.
+// to max, and no shorter than what the server asked for, but never longer than max. The first tries for a partition
+// without an owner come sooner than asked for: it is mostly handed over, and work must not wait for longer than that.
 func (b *backoff) after(err error) time.Duration {
 	if b.next == 0 {
 		b.next = 100 * time.Millisecond
@@ -208,7 +212,7 @@ func (b *backoff) after(err error) time.Duration {
 	bound := min(b.next, b.max)
 	b.next = min(2*b.next, b.max)
 	pause := bound/2 + b.jitter(bound/2)
-	if e, ok := errors.AsType[*Error](err); ok && e.RetryAfter > 0 {
+	if e, ok := errors.AsType[*Error](err); ok && e.RetryAfter > 0 && (e.Problem.Code != "no_owner" || bound > handOver) {
 		pause += e.RetryAfter
 	}
 	return min(pause, b.max)

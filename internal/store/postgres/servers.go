@@ -21,7 +21,8 @@ var (
 	qServerRemove = statement(`DELETE FROM servers WHERE incarnation = $1 AND ($2 = 0 OR beat = $2)`)
 
 	qClock   = statement(`SELECT clock_timestamp()`)
-	qLineage = statement(`SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`)
+	qLineage = statement(`SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' ||
+(SELECT oid FROM pg_database WHERE datname = current_database())::text || '.' || 'partitions'::regclass::oid::text`)
 )
 
 var (
@@ -100,7 +101,7 @@ func (s *Store) DatabaseTime(ctx context.Context) (time.Time, error) {
 }
 
 // Lineage implements store.Lineage: the cluster's identity and its timeline, which a promotion and a point-in-time
-// recovery raise.
+// recovery raise, and the identities of the database and of the table, which are new where a dump was restored.
 func (s *Store) Lineage(ctx context.Context) (lineage string, err error) {
 	err = s.snapshot(ctx, s.keeper, "read the lineage", func(r *link) error {
 		lineage, err = lineageOf(r)
