@@ -47,7 +47,7 @@ func (a *App) sweepAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := sweeper{keep: a.cfg.Keep, longest: a.cfg.Keep, now: a.cfg.Wall()}
+	w := sweeper{keep: a.cfg.Keep, longest: a.cfg.Keep, now: a.node.Now()} // the database's clock: this server's may be years off (R9)
 	for _, k := range namespaces {
 		w.longest.Executions, w.longest.Logs = max(w.longest.Executions, k.Executions), max(w.longest.Logs, k.Logs)
 	}

@@ -120,6 +120,48 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// clocked is a store with a clock of its own.
+type clocked struct{ monthly }
+
+func (clocked) DatabaseTime(context.Context) (time.Time, error) { return time.Now(), nil }
+
+// What is old is judged by the database's clock: a server whose own is years ahead deletes nothing that is kept.
+func TestSweepByTheDatabasesClock(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		file, err := sqlite.Open(t.Context(), sqlite.Config{Path: filepath.Join(dir, "takt.db"), NoSync: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := file.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		st := clocked{monthly{file, make(chan store.Over, 1)}}
+		past(t, st, 1, time.Now().Add(-time.Hour))
+		a, err := app.New(t.Context(), app.Config{Store: st, Listener: quiet{make(chan struct{})},
+			Wall: func() time.Time { return time.Now().AddDate(10, 0, 0) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		time.Sleep(2 * time.Minute) // in the bubble: the first sweep is over
+		if o := <-st.asked; o.Now > job.InstantOf(time.Now()) {
+			t.Errorf("months were swept as of %v", time.UnixMilli(int64(o.Now)))
+		}
+		if rows, _, err := st.Executions(ctx, store.ExecutionFilter{Namespace: "usual"}); err != nil || len(rows) != 1 {
+			t.Errorf("%d executions are left, %v", len(rows), err)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
 // monthly is a store that drops months whole, and remembers what it was asked to.
 type monthly struct {
 	store.Store
