@@ -49,9 +49,11 @@ const (
 	lookGap        = 100 * time.Millisecond
 	maxAnswer      = 64 << 20 // bytes of an answer that are read
 	idleTimeout    = 90 * time.Second
-	// Connections to one server. Polls have their own, so that those who hang never keep a beat waiting.
+	// Connections to one server. Polls have their own, so that those who hang never keep a beat waiting; so has the question
+	// whether it is there: a server that is slow with calls must not be taken for one that cannot be reached.
 	callConns, callIdle = 256, 32
 	pollConns, pollIdle = 4096, 128
+	pingConns, pingIdle = 2, 1
 )
 
 // Directory tells who owns what. *partition.Node is one.
@@ -73,11 +75,11 @@ type Config struct {
 
 // Peers are the other servers, as far as this one calls them. Close it when no call is under way.
 type Peers struct {
-	directory    Directory
-	calls, polls *http.Transport
-	lanes        lanes
-	logger       *slog.Logger
-	looked       atomic.Int64 // when the directory was last asked to look, Unix ms
+	directory           Directory
+	calls, polls, pings *http.Transport
+	lanes               lanes
+	logger              *slog.Logger
+	looked              atomic.Int64 // when the directory was last asked to look, Unix ms
 }
 
 // New makes a Peers. It starts nothing.
@@ -102,7 +104,7 @@ func New(c Config) *Peers {
 			MaxIdleConnsPerHost: idle, DisableCompression: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.CA},
 		}
 	}
-	return &Peers{directory: c.Directory, calls: transport(callConns, callIdle), polls: transport(pollConns, pollIdle),
+	return &Peers{directory: c.Directory, calls: transport(callConns, callIdle), polls: transport(pollConns, pollIdle), pings: transport(pingConns, pingIdle),
 		lanes: lanes{directory: c.Directory, look: c.Look, open: map[int]*lane{}}, logger: c.Logger}
 }
 
@@ -110,6 +112,7 @@ func New(c Config) *Peers {
 func (p *Peers) Close() {
 	p.calls.CloseIdleConnections()
 	p.polls.CloseIdleConnections()
+	p.pings.CloseIdleConnections()
 }
 
 // Stop ends the calls that hang at other servers, because this one stops: whoever waits asks another one.
@@ -181,7 +184,7 @@ func (p *Peers) lookAgain() {
 func (p *Peers) Reach(ctx context.Context, s store.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	a, err := p.send(ctx, p.calls, RoleServer, Target{Server: s}, Call{Path: PathPing})
+	a, err := p.send(ctx, p.pings, RoleServer, Target{Server: s}, Call{Path: PathPing})
 	if err == nil && a.Status/100 != 2 {
 		err = fmt.Errorf("answered %d", a.Status)
 	}

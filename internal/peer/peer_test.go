@@ -208,6 +208,38 @@ func TestCallsEndWithTheirCallerAndInTime(t *testing.T) {
 	}
 }
 
+// A server that is slow with the calls that go to it is there all the same: else it would have to sit out.
+func TestReachedWhileCallsHang(t *testing.T) {
+	const many = 300 // more than there are connections for calls
+	began := make(chan struct{}, many)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set(peer.HeaderServed, "1")
+		if r.URL.Path != peer.PathPing {
+			began <- struct{}{}
+			<-r.Context().Done()
+		}
+	})
+	p := newPeers(t, &directory{owner: s, epoch: 7})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range many {
+		wg.Go(func() {
+			if _, err := p.Forward(ctx, peer.Target{Server: s, Epoch: 7}, peer.Call{Path: "/report", Wait: time.Hour}); err == nil {
+				t.Error("a call that hangs was answered")
+			}
+		})
+	}
+	for range 256 {
+		<-began
+	}
+	if err := p.Reach(t.Context(), s); err != nil {
+		t.Errorf("not reached: %v", err)
+	}
+	cancel()
+	wg.Wait()
+}
+
 // A server whose machine is gone takes a connection attempt and never answers it.
 func TestConnectingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
