@@ -106,6 +106,22 @@ func TestDatabaseTime(t *testing.T) {
 	}
 }
 
+// A database that is slow to tell the time is asked less often, for the watcher waits meanwhile.
+func TestDatabaseTimeIsSlow(t *testing.T) {
+	inCity(t, 1, func(c *city) {
+		d := &ticking{there: 300 * time.Millisecond, back: 300 * time.Millisecond}
+		n := c.join("a", 1, withClock(d, time.Now))
+		c.until(10*time.Second, wanted(1, "a"))
+		time.Sleep(time.Minute)
+		if q := d.questioned.Load(); q < 6 || q > 8 {
+			t.Errorf("%d questions in a minute, want one each ten seconds", q)
+		}
+		if st := n.node.Clock(); !st.Measured || st.RoundTrip != 600*time.Millisecond {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
 // Nobody owns before the time is known; afterwards a database that does not tell it changes nothing.
 func TestDatabaseTimeAway(t *testing.T) {
 	inCity(t, 1, func(c *city) {
