@@ -31,9 +31,10 @@ type chaos struct {
 	mu       sync.Mutex
 	rule     func(n int, b *engine.Batch) commitFault
 	n        int
-	mute     bool // nothing of the keeper's reaches the database
-	cut      bool // nothing does
-	dead     bool // the process of this store's server was killed: nothing reaches the database
+	mute     bool                              // nothing of the keeper's reaches the database
+	cut      bool                              // nothing does
+	slow     func(method string) time.Duration // see starve; nil: there are connections enough
+	dead     bool                              // the process of this store's server was killed: nothing reaches the database
 	underway []func() error
 }
 
@@ -78,7 +79,7 @@ func (c *chaos) reaches(ctx context.Context, method string) error {
 	case dead:
 		return job.Errorf(job.KindUnavailable, "chaos", "the process is dead")
 	case !cut:
-		return nil
+		return c.queue(ctx, method)
 	}
 	ctx, cancel := context.WithTimeout(ctx, goneAfter)
 	defer cancel()

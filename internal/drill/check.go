@@ -15,10 +15,12 @@ type check struct {
 	run  func(ix *index, fail func(seq int64, format string, args ...any))
 }
 
-// checks is the list. I02, I03, I05–I07 and I16, I20–I30 belong to later parts of the scheduler.
+// checks is the list. I03, I06, I07 and I16, I20–I29 belong to later parts of the scheduler.
 var checks = []check{
 	{"I01", "one planned instant, one execution", checkOneExecution},
+	{"I02", "nothing planned is forgotten", checkFates},
 	{"I04", "never early", checkNeverEarly},
+	{"I05", "the next time moves forward", checkForward},
 	{"I08", "one live lease per shard", checkOneLease},
 	{"I09", "tokens only grow", checkTokensGrow},
 	{"I10", "no stale write is accepted", checkNoStaleWrite},
@@ -32,6 +34,7 @@ var checks = []check{
 	{"I17", "success is total, an end leaves no lease", checkTotalSuccess},
 	{"I18", "checkpoints never go back", checkCheckpoints},
 	{"I19", "states follow the table", checkStates},
+	{"I30", "one owner at a time, under rising epochs", checkTerms},
 }
 
 // Invariants lists what Check checks, as "I01 one planned instant, one execution".

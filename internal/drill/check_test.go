@@ -92,6 +92,36 @@ var faults = []struct {
 	}},
 	{"I04", "created early", func(h *drill.History) { h.Events[0].At -= 1 }},
 	{"I04", "granted early", func(h *drill.History) { h.Events[4].At -= 11 }},
+	{"I02", "an instant without a fate", func(h *drill.History) {
+		h.Due = map[string][]job.Instant{"/j": {origin, origin.Add(time.Second)}}
+	}},
+	{"I02", "an execution and a decision for one instant", func(h *drill.History) {
+		h.Due = map[string][]job.Instant{"/j": {origin}}
+		put(h, 2, fact(1, 0, engine.Fact{Kind: engine.FactDecided, Job: "/j", PlannedAt: origin.Add(-time.Second), Until: origin.Add(time.Second), Count: 3}))
+	}},
+	{"I05", "the same instant is planned again", func(h *drill.History) {
+		put(h, whileRunning, fact(5, 2000, engine.Fact{Kind: engine.FactPlanned, Job: "d/j"}))
+	}},
+	{"I05", "the next instant is not later", func(h *drill.History) {
+		h.Events[1].PlannedAt, h.Events[1].Until = origin, origin
+	}},
+	{"I30", "an epoch again", func(h *drill.History) {
+		put(h, 0, fact(1, 0, engine.Fact{Kind: engine.FactOwned, Token: 7}))
+		put(h, 10, fact(5, 3000, engine.Fact{Kind: engine.FactOwned, Token: 7}))
+	}},
+	{"I30", "a commit under an old epoch", func(h *drill.History) {
+		put(h, 0, fact(1, 0, engine.Fact{Kind: engine.FactOwned, Token: 7}))
+		h.Events[15].Epoch = 6
+	}},
+	{"I30", "a renewal by somebody who was replaced", func(h *drill.History) {
+		put(h, 0, fact(1, 0, engine.Fact{Kind: engine.FactOwned, Token: 7}))
+		put(h, 0, fact(1, 2999, engine.Fact{Kind: engine.FactOwned, Token: 8}))
+		h.Events[0], h.Events[1] = h.Events[1], h.Events[0]
+		h.Events[10].Epoch = 7
+	}},
+	{"I14", "expired within TTL by the engine's own clock", func(h *drill.History) {
+		h.Events[8].Mono, h.Events[9].Mono = time.Second, 4*time.Second-1
+	}},
 	{"I08", "granted while open", func(h *drill.History) { drop(h, engine.FactLeaseExpired) }},
 	{"I08", "granted before it expired", func(h *drill.History) {
 		h.Events[9], h.Events[11] = h.Events[11], h.Events[9]

@@ -46,6 +46,9 @@ func (c *cluster) read(h *drill.History) {
 		c.t.Fatal(err)
 	}
 	drill.Seen(journal, c.seen)
+	for i := range journal {
+		journal[i].Mono = c.steps[[2]int64{int64(journal[i].Partition), journal[i].Seq}]
+	}
 	h.Events = drill.Merge(journal, c.traces)
 	h.Executions = allExecutions(c.t, st)
 }

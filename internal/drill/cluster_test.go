@@ -45,6 +45,10 @@ type cluster struct {
 	mu      sync.Mutex
 	traces  []drill.Event
 	seen    map[[2]int64]time.Time
+	steps   map[[2]int64]time.Duration // mono of the step, by partition and seq
+	runs    []*drill.Run               // what handlers witnessed
+	due     map[string]duty            // by job
+	healed  time.Time                  // until when duties are judged
 	workers map[string]*member
 	joined  int
 	doors   []*http.Transport
@@ -66,7 +70,7 @@ func newCluster(t *testing.T, seed uint64, lease partition.Lease) *cluster {
 // newClusterAt makes a cluster whose servers are somewhere else and whose workers have pools by their names.
 func newClusterAt(t *testing.T, seed uint64, lease partition.Lease, where string, pools func(string) string) *cluster {
 	c := &cluster{t: t, seed: seed, dir: t.TempDir(), where: where, pools: pools, lease: lease.Filled(), net: drill.NewNetwork(), tape: &drill.Tape{},
-		seen: map[[2]int64]time.Time{}, workers: map[string]*member{}}
+		seen: map[[2]int64]time.Time{}, steps: map[[2]int64]time.Duration{}, due: map[string]duty{}, workers: map[string]*member{}}
 	t.Cleanup(c.abandon)
 	c.people, c.front = c.asker("people")
 	return c
@@ -209,25 +213,28 @@ func (c *cluster) observe(o partition.Observation) {
 	defer c.mu.Unlock()
 	if len(o.Facts) > 0 {
 		c.seen[[2]int64{int64(o.Partition), o.Seq}] = time.Now()
+		c.steps[[2]int64{int64(o.Partition), o.Seq}] = o.Now.Mono
 	}
 	for _, f := range o.Trace {
-		c.traces = append(c.traces, drill.Event{Partition: o.Partition, Seq: o.Seq, Epoch: o.Epoch, At: o.Now.Wall, When: time.Now(),
+		c.traces = append(c.traces, drill.Event{Partition: o.Partition, Seq: o.Seq, Epoch: o.Epoch, At: o.Now.Wall, When: time.Now(), Mono: o.Now.Mono,
 			Trace: true, After: len(o.Facts) == 0, Fact: f})
 	}
 }
 
 // put stores a job.
-func (c *cluster) put(name string, spec takt.JobSpec) {
+func (c *cluster) put(name string, spec takt.JobSpec) takt.Job {
 	c.t.Helper()
 	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: name}, Spec: spec}
 	var err error
 	for range 50 { // the client sends it once
-		if _, err = c.people.PutJob(c.t.Context(), j, takt.PutOptions{}); err == nil {
-			return
+		made := takt.Job{}
+		if made, err = c.people.PutJob(c.t.Context(), j, takt.PutOptions{}); err == nil {
+			return made
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
 	c.t.Fatal(err)
+	return j
 }
 
 // trigger asks for an execution and returns its id.
@@ -315,6 +322,7 @@ func (c *cluster) close() *drill.History {
 	h := &drill.History{Wire: c.tape.Wire(), Effects: c.tape.Effects(), End: time.Now(),
 		TTL: c.lease.TTL, Margin: c.lease.Margin, OwnerTTL: c.lease.OwnerTTL, Slack: 3 * time.Second}
 	c.read(h)
+	h.Due = c.instants()
 	return h
 }
 

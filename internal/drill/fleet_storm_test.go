@@ -71,7 +71,12 @@ func (s *tempest) fleetJobs() {
 	put("timed", fleetPools[2], takt.JobSpec{Shards: &takt.ShardsSpec{Count: 2},
 		Timeout: &takt.TimeoutSpec{Attempt: takt.Duration(7 * time.Second), Stall: takt.Duration(3 * time.Second), Grace: takt.Duration(2 * time.Second)}},
 		work{Steps: 3, StepMs: 2500, Checkpoint: 1, Deaf: true})
+	put = func(name, pool string, spec takt.JobSpec, w work) {
+		spec.Pool, spec.Handler, spec.Retry, spec.Params = pool, "work", quick, raw(s.c.t, w)
+		s.c.promise(name, spec)
+	}
 	put("tick", fleetPools[1], takt.JobSpec{Schedule: &takt.ScheduleSpec{Every: takt.Duration(7 * time.Second)}}, work{Steps: 1, StepMs: 300})
+	put("cron", fleetPools[2], takt.JobSpec{Schedule: &takt.ScheduleSpec{Cron: "*/20 * * * * *"}}, work{Steps: 1, StepMs: 200})
 }
 
 func (s *tempest) recruit(pool string) {
@@ -148,18 +153,32 @@ func (s *tempest) strike() {
 	}
 	l := s.f.servers[name]
 	switch n := s.dice.IntN(100); {
-	case n < 25: // its process dies
+	case n < 20: // its process dies
 		s.f.sink(name, true)
 		s.back[name] = time.Now().Add(d)
-	case n < 45: // it is stopped, and soon started again
+	case n < 35: // it is stopped, and soon started again
 		s.f.sink(name, false)
 		s.back[name] = time.Now().Add(d / 5)
-	case n < 65: // it is cut off from the database
+	case n < 50: // it is cut off from the database
 		l.st.setCut(true)
 		s.later(d, func() { l.st.setCut(false) })
-	case n < 80: // nobody reaches it
+	case n < 60: // nobody reaches it
 		s.c.net.Deafen(name, true)
 		s.later(2*d, func() { s.c.net.Deafen(name, false) })
+	case n < 68: // it gets no answers from one of the others
+		other := s.f.names[s.dice.IntN(len(s.f.names))]
+		s.c.net.Mute(name, other, true)
+		s.later(2*d, func() { s.c.net.Mute(name, other, false) })
+	case n < 76: // its runners stand still
+		s.f.hang(name)
+		s.later(d, func() { s.f.letGo(name) })
+	case n < 84: // it waits for connections to the database; its renewals have their own
+		l.st.starve(func(method string) time.Duration {
+			return time.Duration(drill.Draw(s.c.seed, "starve", name, method, strconv.FormatInt(time.Now().UnixNano(), 10)) % uint64(4*time.Second))
+		})
+		s.later(d, func() { l.st.starve(nil) })
+	case n < 90: // its wall clock is set, by an hour or the other way
+		s.f.wallOff[name].Add(int64(time.Hour) * int64(1-2*s.dice.IntN(2)))
 	default: // it hangs: neither the database nor anybody else hears of it
 		l.st.setCut(true)
 		s.c.net.Deafen(name, true)
@@ -189,12 +208,18 @@ func (s *tempest) calm() {
 		s.f.servers[name].st.setRule(nil)
 		s.f.servers[name].st.setCut(false)
 		s.c.net.Deafen(name, false)
+		s.f.servers[name].st.starve(nil)
+		s.f.letGo(name)
+		for _, other := range s.f.names {
+			s.c.net.Mute(name, other, false)
+		}
 	}
 	for _, m := range s.c.members() {
 		m.link.Rule(nil)
 		m.link.Heal()
 	}
 	s.f.allEnded(20 * time.Minute)
+	s.c.healed = time.Now()
 }
 
 // TestFleetSeeds plays storms over three servers and checks the invariants over each partition.
@@ -211,7 +236,7 @@ func TestFleetSeeds(t *testing.T) {
 		seeds = []uint64{uint64(*oneSeed)}
 	}
 	for _, seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
 			soundFleet(t, playTempest(t, seed, nil))
 			if t.Failed() {

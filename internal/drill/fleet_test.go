@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,9 @@ type fleet struct {
 	servers map[string]*life
 	lifeNo  map[string]int
 	tuneOf  func(name string, p *partition.Config) // nil: nothing
+	wallOff map[string]*atomic.Int64               // what a server's wall clock is ahead
+	baseOff atomic.Int64                           // what the database's is
+	stuck   map[string]chan struct{}               // servers whose runners hang; c.mu
 }
 
 const fleetPartitions = 4
@@ -59,7 +64,10 @@ func newFleet(t *testing.T, seed uint64, names ...string) *fleet {
 	for _, name := range names {
 		urls = append(urls, "http://"+name)
 	}
-	f := &fleet{names: names, servers: map[string]*life{}, lifeNo: map[string]int{}}
+	f := &fleet{names: names, servers: map[string]*life{}, lifeNo: map[string]int{}, wallOff: map[string]*atomic.Int64{}, stuck: map[string]chan struct{}{}}
+	for _, name := range names {
+		f.wallOff[name] = &atomic.Int64{}
+	}
 	f.cluster = newClusterAt(t, seed, partition.Lease{}, strings.Join(urls, ","), poolOfWorker)
 	t.Cleanup(f.scuttle)
 	file, err := sqlite.Open(context.Background(), sqlite.Config{Path: filepath.Join(f.dir, "takt.db"), Partitions: fleetPartitions, NoSync: true})
@@ -83,11 +91,11 @@ func (f *fleet) launch(name string) *life {
 	l := &life{st: &chaos{Store: f.file, pace: func(method string) { f.pace(name + method) }}, door: door, stop: stop, done: make(chan error, 1)}
 	jitter := f.jitter(name)
 	l.app, err = app.New(ctx, app.Config{
-		Lease: f.lease, Wall: f.wall, Listener: door, Store: l.st, Server: name, Advertise: "http://" + name,
+		Lease: f.lease, Wall: func() time.Time { return time.Now().Add(time.Duration(f.wallOff[name].Load())) }, Listener: door, Store: timed{l.st, f}, Server: name, Advertise: "http://" + name,
 		Incarnation: fmt.Sprintf("%s-%d", name, number), Random: &dice{seed: f.seed + uint64(number)<<32 + uint64(slices.Index(f.names, name))<<48},
-		PeerDial: f.dialer(),
+		PeerDial: func(ctx context.Context, _, to string) (net.Conn, error) { return f.net.DialFrom(ctx, name, to) },
 		Tune: func(p *partition.Config) {
-			p.Seed, p.Observe = f.seed, f.observe
+			p.Seed, p.Observe = f.seed, func(o partition.Observation) { f.observe(o); f.hangs(name) }
 			p.Jitter = func() time.Duration { return jitter(20 * time.Microsecond) }
 			if f.tuneOf != nil {
 				f.tuneOf(name, p)
@@ -113,6 +121,7 @@ func (f *fleet) launch(name string) *life {
 func (f *fleet) sink(name string, abrupt bool) {
 	f.t.Helper()
 	l := f.servers[name]
+	f.letGo(name)
 	if abrupt {
 		l.st.die()
 		l.door.Drop()
@@ -168,6 +177,12 @@ func (f *fleet) history() []*drill.History {
 		elsewhere := func(worker string) bool { return partition.Of("default", poolOfWorker(worker), fleetPartitions) != p }
 		h.Wire = slices.DeleteFunc(slices.Clone(whole.Wire), func(n drill.WireNote) bool { return elsewhere(n.Worker) })
 		h.Effects = slices.DeleteFunc(slices.Clone(whole.Effects), func(e drill.Effect) bool { return elsewhere(e.Worker) })
+		h.Due = map[string][]job.Instant{}
+		for name, due := range whole.Due {
+			if pool := f.due[strings.TrimPrefix(name, "default/")].pool; partition.Of("default", pool, fleetPartitions) == p {
+				h.Due[name] = due
+			}
+		}
 		parts = append(parts, &h)
 	}
 	return append(parts, whole)

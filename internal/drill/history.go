@@ -17,10 +17,11 @@ type Event struct {
 	Partition int
 	Seq       int64 // of the commit; see After for traces
 	Epoch     job.Epoch
-	At        job.Instant // wall time of the step, as the owner knew it
-	When      time.Time   // the true instant where the run knows it; zero: At
-	Trace     bool        // in no journal: a renewal or a refusal
-	After     bool        // a trace of a step that committed nothing, behind the commit Seq; else it belongs to that commit's step
+	At        job.Instant   // wall time of the step, as the owner knew it
+	When      time.Time     // the true instant where the run knows it; zero: At
+	Mono      time.Duration // of the step, by the clock that its engine judges leases by; 0: not known
+	Trace     bool          // in no journal: a renewal or a refusal
+	After     bool          // a trace of a step that committed nothing, behind the commit Seq; else it belongs to that commit's step
 	engine.Fact
 }
 
@@ -88,6 +89,8 @@ type History struct {
 	Effects    []Effect
 	Executions []job.Execution // as stored at the end
 	End        time.Time       // of the run
+
+	Due map[string][]job.Instant // namespace/job: instants that must each have one fate
 
 	TTL      time.Duration // of worker leases
 	Margin   time.Duration
@@ -182,12 +185,13 @@ type index struct {
 	*History
 	byToken map[tokenID]*lease
 	byShard map[shardID][]*lease
-	order   []*lease // by grant
+	order   []*lease      // by grant
+	owned   map[int][]int // `owned` facts by partition
 }
 
 func newIndex(h *History) *index {
-	ix := &index{History: h, byToken: map[tokenID]*lease{}, byShard: map[shardID][]*lease{}}
-	owned := map[int][]int{}
+	ix := &index{History: h, byToken: map[tokenID]*lease{}, byShard: map[shardID][]*lease{}, owned: map[int][]int{}}
+	owned := ix.owned
 	for i := range h.Events {
 		e := &h.Events[i]
 		id := tokenID{e.Partition, e.Token}

@@ -106,7 +106,12 @@ var errUnlucky = errors.New("the dice say no")
 // work is the handler. It returns some nanoseconds after its end, so that handlers whose answers came
 // together do not end at one instant.
 func (m *member) work(ctx context.Context, t *takt.Task) error {
+	r := &drill.Run{Job: t.Job(), Shard: t.Shard(), Planned: t.PlannedAt(), Token: t.Token(), Start: time.Now()}
 	err := m.steps(ctx, t)
+	if err == nil && !m.dead.Load() {
+		r.End = time.Now()
+	}
+	m.c.witness(r)
 	time.Sleep(m.crumbs(t, -2))
 	return err
 }

@@ -18,11 +18,14 @@ type Network struct {
 	mu        sync.Mutex
 	listeners map[string]*Listener
 	deaf      map[string]chan struct{} // closed when the name is heard again
+	mute      map[way]chan struct{}    // see Mute
+	open      map[way][]*half          // what the second name says to the first, on connections that the first opened
 }
 
 // NewNetwork makes an empty network.
 func NewNetwork() *Network {
-	return &Network{listeners: map[string]*Listener{}, deaf: map[string]chan struct{}{}}
+	return &Network{listeners: map[string]*Listener{}, deaf: map[string]chan struct{}{},
+		mute: map[way]chan struct{}{}, open: map[way][]*half{}}
 }
 
 // Deafen lets nothing through to a name from now on, without a word to who calls, or ends that. Connections that are
@@ -58,14 +61,21 @@ func (n *Network) Listen(name string) (*Listener, error) {
 
 // Dial connects to the listener called name ("name:80" names it too); refused when there is none.
 func (n *Network) Dial(ctx context.Context, name string) (net.Conn, error) {
+	return n.DialFrom(ctx, "", name)
+}
+
+// DialFrom is Dial by somebody who has a name, too.
+func (n *Network) DialFrom(ctx context.Context, from, name string) (net.Conn, error) {
 	if host, _, err := net.SplitHostPort(name); err == nil {
 		name = host
 	}
 	n.mu.Lock()
-	deaf := n.deaf[name]
+	deaf, mute := n.deaf[name], n.mute[way{from, name}]
 	n.mu.Unlock()
-	if err := hears(ctx, deaf); err != nil {
-		return nil, &net.OpError{Op: "dial", Net: "memory", Addr: addr(name), Err: err}
+	for _, closed := range []chan struct{}{deaf, mute} {
+		if err := hears(ctx, closed); err != nil {
+			return nil, &net.OpError{Op: "dial", Net: "memory", Addr: addr(name), Err: err}
+		}
 	}
 	n.mu.Lock()
 	l := n.listeners[name]
@@ -76,6 +86,9 @@ func (n *Network) Dial(ctx context.Context, name string) (net.Conn, error) {
 	}
 	client, server := Pipe(addr("client"), l.name)
 	l.keep(server)
+	if from != "" {
+		n.note(way{from, name}, client)
+	}
 	select {
 	case l.queue <- server:
 		return client, nil
@@ -174,6 +187,7 @@ type half struct {
 	buf      []byte
 	closed   bool // by the writer: the reader drains, then meets EOF
 	broken   bool // by the reader: writes fail
+	lossy    bool // what is written is lost on the way
 	deadline time.Time
 	timer    *time.Timer
 }
@@ -209,6 +223,9 @@ func (h *half) write(p []byte) (int, error) {
 	defer h.mu.Unlock()
 	if h.closed || h.broken {
 		return 0, io.ErrClosedPipe
+	}
+	if h.lossy {
+		return len(p), nil
 	}
 	h.buf = append(h.buf, p...)
 	h.cond.Broadcast()

@@ -62,6 +62,7 @@ func (s *storm) calm() {
 	s.asks.Wait()
 	c.server.st.setRule(nil)
 	c.settled(20 * time.Minute)
+	c.healed = time.Now()
 }
 
 func (s *storm) jobs() {
@@ -79,8 +80,10 @@ func (s *storm) jobs() {
 	s.c.put("timed", takt.JobSpec{Pool: "p", Handler: "work", Shards: &takt.ShardsSpec{Count: 2}, Retry: quick,
 		Timeout: &takt.TimeoutSpec{Attempt: takt.Duration(7 * time.Second), Stall: takt.Duration(3 * time.Second), Grace: takt.Duration(2 * time.Second)},
 		Params:  raw(work{Steps: 3, StepMs: 2500, Checkpoint: 1, Deaf: true})})
-	s.c.put("tick", takt.JobSpec{Pool: "p", Handler: "work", Schedule: &takt.ScheduleSpec{Every: takt.Duration(7 * time.Second)}, Retry: quick,
+	s.c.promise("tick", takt.JobSpec{Pool: "p", Handler: "work", Schedule: &takt.ScheduleSpec{Every: takt.Duration(7 * time.Second)}, Retry: quick,
 		Params: raw(work{Steps: 1, StepMs: 300})})
+	s.c.promise("cron", takt.JobSpec{Pool: "p", Handler: "work", Schedule: &takt.ScheduleSpec{Cron: "*/20 * * * * *"}, Retry: quick,
+		Params: raw(work{Steps: 1, StepMs: 200})})
 }
 
 func (s *storm) newcomer() {
@@ -268,6 +271,7 @@ func (s *storm) checkEnds(h *drill.History) {
 			t.Errorf("%s succeeded with effects of %d of %d shards", id, len(effects[id]), x.ShardTotal)
 		}
 	}
+	s.c.keptPromises(h)
 	planned := slices.Sorted(maps.Keys(ticks))
 	for i := 1; i < len(planned); i++ {
 		if gap := planned[i].Sub(planned[i-1]); gap != 7*time.Second {
