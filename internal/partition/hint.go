@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/taktsched/takt/internal/store"
 )
@@ -80,9 +81,43 @@ func (n *Node) hear(ctx context.Context) {
 			t.wakeUp()
 			return
 		}
-		n.lookNow()
+		select {
+		case n.hinted <- struct{}{}:
+		default:
+		}
 	})
 	if err != nil && ctx.Err() == nil {
 		n.cfg.Logger.Error("hints of other servers are heard no more; what they say is found by looking each half second", "err", err)
+	}
+}
+
+// hintGap is the least time between a look and one that a hint asks for: hints come with every request for partitions of
+// other servers, and looks take the connections by which leases are renewed.
+const hintGap = 50 * time.Millisecond
+
+// rest waits until the watcher is to look again; false when ctx ended.
+func (n *Node) rest(ctx context.Context) bool {
+	next := time.NewTimer(n.cfg.Lease.Look + n.cfg.Jitter())
+	defer next.Stop()
+	var soon <-chan time.Time
+	if n.hinter.store != nil {
+		gap := time.NewTimer(hintGap + n.cfg.Jitter())
+		defer gap.Stop()
+		soon = gap.C
+	}
+	var hinted <-chan struct{}
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-n.look:
+			return true
+		case <-next.C:
+			return true
+		case <-soon:
+			hinted = n.hinted
+		case <-hinted:
+			return true
+		}
 	}
 }

@@ -33,6 +33,7 @@ type Node struct {
 	hinter  *hinter
 	offset  *offset
 	look    chan struct{} // asks the watcher to look at once
+	hinted  chan struct{} // asks it to look soon
 	lived   sync.Map      // histories of the database (string) that were seen since the start
 	reply   atomic.Uint64 // newest engine.ReplyID
 	running atomic.Bool
@@ -53,7 +54,7 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, start: time.Now(), clock: boottime.Start(), entries: newEntries(), look: make(chan struct{}, 1),
-		hinter: newHinter(cfg.Store)}
+		hinted: make(chan struct{}, 1), hinter: newHinter(cfg.Store)}
 	n.offset = newOffset(n)
 	if cfg.Live == nil {
 		n.members = newMembers(n)
@@ -135,14 +136,8 @@ func (n *Node) watchRows(ctx context.Context) {
 			n.cfg.Logger.Error("the rows of partitions and servers could not be read; owned partitions go on until their lease ends, looking again each half second", "err", err)
 		}
 		failing = err != nil
-		timer := time.NewTimer(n.cfg.Lease.Look + n.cfg.Jitter())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !n.rest(ctx) {
 			return
-		case <-n.look:
-			timer.Stop()
-		case <-timer.C:
 		}
 	}
 }
