@@ -43,7 +43,7 @@ type Window struct {
 }
 
 // ClosedPolicy is what becomes of an instant that falls on a closed day. Outside of the daily windows of an open day it is
-// always left out.
+// always left out, and so it is further than 400 days from the day to which it would move.
 type ClosedPolicy string
 
 // The policies for closed days.
@@ -62,32 +62,13 @@ func dayOf(year int, month time.Month, d int) day {
 
 func (d day) date() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-// stretch is a range of days, or of days of every year (month*32+day).
-type stretch struct {
-	from, to day
-	yearly   bool
-	name     string
-}
-
-func (s stretch) has(d day) bool {
-	if s.yearly {
-		_, month, n := d.date().Date()
-		key := day(int(month)*32 + n)
-		if s.to < s.from { // over the new year
-			return key >= s.from || key <= s.to
-		}
-		d = key
-	}
-	return d >= s.from && d <= s.to
-}
-
 // opening is a calendar made ready.
 type opening struct {
 	name         string
 	zone         *time.Location // nil: the schedule's
 	weekly       uint64         // bits 0..6, Sunday first
 	daily        [][2]int       // seconds of the day
-	open, closed []stretch
+	open, closed *dateSet
 }
 
 // compile checks a calendar. field names it in errors.
@@ -114,13 +95,13 @@ func (c *Calendar) compile() (*opening, *Error) {
 		}
 		o.daily = append(o.daily, span)
 	}
-	if o.open, err = stretches(c.Open, "open"); err != nil {
+	if o.open, err = datesOf(c.Open, "open"); err != nil {
 		return nil, err
 	}
-	if o.closed, err = stretches(c.Closed, "closed"); err != nil {
+	if o.closed, err = datesOf(c.Closed, "closed"); err != nil {
 		return nil, err
 	}
-	if o.weekly == 0 && len(o.open) == 0 {
+	if o.weekly == 0 && len(c.Open) == 0 {
 		return nil, &Error{Field: "weekly", Message: "no day is ever open", Hint: "list the open days under open"}
 	}
 	return o, nil
@@ -141,7 +122,7 @@ func weeklyOf(list []string) (set uint64, err *Error) {
 	f := field{name: "weekly", min: 0, max: 6, names: weekdays, wraps: true}
 	for i, text := range list {
 		bits, bad := f.parseItem(word{text, 0}, "")
-		if bad != nil || strings.ContainsAny(text, "/*H,") {
+		if bad != nil || strings.ContainsAny(text, "/*(,") || strings.EqualFold(text, "H") {
 			return 0, &Error{Field: fmt.Sprintf("weekly[%d]", i), Message: fmt.Sprintf("%.32q is no weekday", text), Hint: "write MON, or MON-FRI, or none"}
 		}
 		set |= bits
@@ -170,28 +151,6 @@ func (w Window) parse(field string) (span [2]int, err *Error) {
 	return span, nil
 }
 
-func stretches(list []Dates, field string) (all []stretch, err *Error) {
-	for i, d := range list {
-		s := stretch{name: d.Name}
-		var yearlyTo bool
-		if s.from, s.yearly, err = d.From.parse(fmt.Sprintf("%s[%d].from", field, i)); err != nil {
-			return nil, err
-		}
-		s.to, yearlyTo = s.from, s.yearly
-		if d.To != "" {
-			if s.to, yearlyTo, err = d.To.parse(fmt.Sprintf("%s[%d].to", field, i)); err != nil {
-				return nil, err
-			}
-		}
-		if yearlyTo != s.yearly || s.to < s.from && !s.yearly {
-			return nil, &Error{Field: fmt.Sprintf("%s[%d]", field, i), Message: fmt.Sprintf("%s to %s is no range of dates", d.From, d.To)}
-		}
-		all = append(all, s)
-	}
-	slices.SortStableFunc(all, func(a, b stretch) int { return int(a.from - b.from) })
-	return all, nil
-}
-
 func (d Date) parse(field string) (n day, yearly bool, err *Error) {
 	if at, bad := time.Parse(time.DateOnly, string(d)); bad == nil {
 		return day(at.Unix() / secondsPerDay), false, nil
@@ -205,17 +164,23 @@ func (d Date) parse(field string) (n day, yearly bool, err *Error) {
 
 // isOpen tells whether a day is open, and the name of what decided, if it has one.
 func (o *opening) isOpen(d day) (bool, string) {
-	for i := range o.open {
-		if o.open[i].has(d) {
-			return true, o.open[i].name
+	if name, ok := o.open.find(d); ok {
+		return true, name
+	}
+	if name, ok := o.closed.find(d); ok {
+		return false, name
+	}
+	return o.weekly>>((int64(d)%7+11)%7)&1 == 1, "" // 1970-01-01 was a Thursday
+}
+
+// openFrom is the first open day from d on, at most a horizon away.
+func (o *opening) openFrom(d day) (day, bool) {
+	for end := d + searched; d < end; d++ {
+		if ok, _ := o.isOpen(d); ok {
+			return d, true
 		}
 	}
-	for i := range o.closed {
-		if o.closed[i].has(d) {
-			return false, o.closed[i].name
-		}
-	}
-	return o.weekly>>int(d.date().Weekday())&1 == 1, ""
+	return 0, false
 }
 
 // inWindow tells whether a second of an open day is open.
@@ -224,4 +189,19 @@ func (o *opening) inWindow(second int) bool {
 		return true
 	}
 	return slices.ContainsFunc(o.daily, func(w [2]int) bool { return second >= w[0] && second < w[1] })
+}
+
+// pauseOf is how many seconds after the given one of an open day the next window begins, at the latest with the next day;
+// 0 inside of a window.
+func (o *opening) pauseOf(second int) int {
+	if o.inWindow(second) {
+		return 0
+	}
+	next := secondsPerDay
+	for _, w := range o.daily {
+		if w[0] > second {
+			next = min(next, w[0])
+		}
+	}
+	return next - second
 }

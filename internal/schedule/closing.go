@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"fmt"
-	"sort"
+	"math"
 	"time"
 )
 
@@ -17,6 +17,13 @@ type closing struct {
 // searched bounds the days that are looked at for an open one.
 const searched = horizon * 366
 
+// patience bounds the instants that one search asks the schedule for: when that many in a row are closed, none is taken
+// to be open. It is above what a daily schedule has in a horizon; a closed hour or night counts as one.
+const patience = 2 * searched
+
+// maxShift bounds how many days an instant moves: each day from which one may have come is asked for each instant.
+const maxShift = 400
+
 // place is an instant on the calendar of a zone.
 func place(zone *time.Location, at time.Time) (d day, second int) {
 	local := at.In(zone)
@@ -24,41 +31,66 @@ func place(zone *time.Location, at time.Time) (d day, second int) {
 	return dayOf(year, month, n), local.Hour()*3600 + local.Minute()*60 + local.Second()
 }
 
-// begin is the first instant of a day; of one that a step of the clock left out, the first after it.
-func begin(zone *time.Location, d day) time.Time {
-	low := int64(d)*secondsPerDay - unsettled // no zone is further away from UTC
-	n := sort.Search(2*unsettled, func(i int) bool {
-		shown, _ := place(zone, time.Unix(low+int64(i), 0))
-		return shown >= d
-	})
-	return time.Unix(low+int64(n), 0)
-}
-
-// closedBy names the calendar that closes a day, and why; "" when all are open.
-func (c *closing) closedBy(at time.Time) (calendar, why string, open bool) {
-	for _, o := range c.calendars {
-		zone := c.zone
-		if o.zone != nil {
-			zone = o.zone
-		}
-		d, second := place(zone, at)
-		if ok, name := o.isOpen(d); !ok {
-			return o.name, name, false
-		}
-		if !o.inWindow(second) {
-			return o.name, "outside of its hours", false
+// shownAt is when clocks of a zone show a reading for the first time. One that a step forward skipped is shown never:
+// that is late by the length of the step, and skipped to is the first instant after it.
+func shownAt(zone *time.Location, w wall) (at, skippedTo int64) {
+	s := spanAt(zone, int64(w)-unsettled) // no zone is further away from UTC
+	at = int64(w) - s.offset
+	for at >= s.end {
+		before := s.offset
+		s = spanAt(zone, s.end)
+		if at = int64(w) - s.offset; at < s.start {
+			return int64(w) - before, s.start
 		}
 	}
-	return "", "", true
+	return at, at
+}
+
+// begin is the first instant of a day; of one that a step of the clock left out, the first after it.
+func begin(zone *time.Location, d day) time.Time {
+	_, first := shownAt(zone, wall(d)*secondsPerDay)
+	return time.Unix(first, 0)
+}
+
+// moved is the same time of day on d, the first of two. A time that d does not have moves on by the length of the step.
+func (c *closing) moved(at time.Time, d day) time.Time {
+	on, second := place(c.zone, at)
+	if on == d {
+		return at
+	}
+	unix, _ := shownAt(c.zone, wall(d)*secondsPerDay+wall(second))
+	return time.Unix(unix, int64(at.Nanosecond())).UTC()
+}
+
+// zoneOf is the zone of a calendar's dates and hours.
+func (c *closing) zoneOf(o *opening) *time.Location {
+	if o.zone != nil {
+		return o.zone
+	}
+	return c.zone
+}
+
+// closedBy names the calendar that closes an instant, and why.
+func (c *closing) closedBy(at time.Time) (calendar, why string) {
+	for _, o := range c.calendars {
+		d, second := place(c.zoneOf(o), at)
+		if ok, name := o.isOpen(d); !ok {
+			return o.name, name
+		}
+		if !o.inWindow(second) {
+			return o.name, "outside of its hours"
+		}
+	}
+	return "", ""
 }
 
 // dayOpen tells whether all calendars have a day open; calendars of other zones are asked about its noon.
 func (c *closing) dayOpen(d day) bool {
 	for _, o := range c.calendars {
 		asked := d
-		if o.zone != nil && o.zone != c.zone {
-			year, month, n := d.date().Date()
-			asked, _ = place(o.zone, time.Date(year, month, n, 12, 0, 0, 0, c.zone))
+		if zone := c.zoneOf(o); zone != c.zone {
+			noon, _ := shownAt(c.zone, wall(d)*secondsPerDay+secondsPerDay/2)
+			asked, _ = place(zone, time.Unix(noon, 0))
 		}
 		if ok, _ := o.isOpen(asked); !ok {
 			return false
@@ -67,18 +99,31 @@ func (c *closing) dayOpen(d day) bool {
 	return true
 }
 
-// hoursOpen tells whether a moved instant lies inside the daily windows.
-func (c *closing) hoursOpen(at time.Time) bool {
+// reopens is an instant up to which the calendars are closed from at on; at itself when they are open. days: whether their
+// days count, or their hours alone. false when a calendar has no open day any more.
+func (c *closing) reopens(at time.Time, days bool) (time.Time, bool) {
+	until := at.Unix()
 	for _, o := range c.calendars {
-		zone := c.zone
-		if o.zone != nil {
-			zone = o.zone
+		zone := c.zoneOf(o)
+		d, second := place(zone, at)
+		pause := int64(o.pauseOf(second))
+		if days {
+			next, ok := o.openFrom(d)
+			if !ok {
+				return at, false
+			}
+			if next > d {
+				pause = int64(next-d)*secondsPerDay - int64(second)
+			}
 		}
-		if _, second := place(zone, at); !o.inWindow(second) {
-			return false
+		if pause > 0 { // as long as the clock runs evenly
+			until = max(until, min(at.Unix()+pause, spanAt(zone, at.Unix()).end))
 		}
 	}
-	return true
+	if until == at.Unix() {
+		return at, true
+	}
+	return time.Unix(until, 0), true
 }
 
 // Next walks the instants of the schedule, or for the policies that move them the open days.
@@ -86,15 +131,16 @@ func (c *closing) Next(after time.Time) (time.Time, bool) {
 	if c.policy == ClosedSkip {
 		return c.nextOpen(after)
 	}
+	walk := walk{c, patience}
 	d, _ := place(c.zone, after)
 	for range searched {
 		if c.dayOpen(d) {
-			if at, ok := c.firstOn(d, after); ok {
+			if at, ok := walk.firstOn(d, after); ok {
 				return at, true
 			}
 		}
-		jump, ok := c.ahead(d)
-		if !ok {
+		jump, ok := walk.ahead(d)
+		if !ok || walk.left < 0 {
 			return time.Time{}, false
 		}
 		d = jump
@@ -102,100 +148,24 @@ func (c *closing) Next(after time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// nextOpen is for skip: instants of closed days are left out.
+// nextOpen is for skip: closed instants are left out.
 func (c *closing) nextOpen(after time.Time) (time.Time, bool) {
-	for range searched * 2 {
+	stop := after.AddDate(horizon, 0, 0)
+	for range patience {
 		at, ok := c.Schedule.Next(after)
+		if !ok || at.After(stop) {
+			return time.Time{}, false
+		}
+		open, ok := c.reopens(at, true)
 		if !ok {
 			return time.Time{}, false
 		}
-		if _, _, open := c.closedBy(at); open {
+		if open.Equal(at) {
 			return at, true
 		}
-		after = at
-		if d, _ := place(c.zone, at); !c.dayOpen(d) { // the whole day is closed: on to the next
-			after = begin(c.zone, d+1).Add(-time.Nanosecond)
-			if after.Before(at) {
-				after = at
-			}
-		}
+		after = open.Add(-time.Nanosecond)
 	}
 	return time.Time{}, false
-}
-
-// ahead is the next day to look at behind d: far ahead when the schedule has nothing for a long time. What falls on a
-// closed d may still move to the next open day.
-func (c *closing) ahead(d day) (day, bool) {
-	if c.policy == ClosedNext && !c.dayOpen(d) {
-		return d + 1, true
-	}
-	at, ok := c.Schedule.Next(begin(c.zone, d+1).Add(-time.Nanosecond))
-	if !ok {
-		return 0, false
-	}
-	next, _ := place(c.zone, at)
-	if c.policy == ClosedPrevious { // the open day before it, however many closed ones lie between
-		for next--; next > d && !c.dayOpen(next); {
-			next--
-		}
-	}
-	return max(d+1, next), true
-}
-
-// firstOn is the first instant after `after` on the open day d: of its own, or moved there from the closed days next to it.
-func (c *closing) firstOn(d day, after time.Time) (best time.Time, found bool) {
-	take := func(source day) {
-		low := begin(c.zone, source).Add(-time.Nanosecond)
-		if same := c.moved(after, source).Add(-time.Second); after.After(begin(c.zone, d)) && same.After(low) {
-			low = same // what comes earlier in its day moves to what is over
-		}
-		for {
-			at, ok := c.Schedule.Next(low)
-			if !ok {
-				return
-			}
-			if on, _ := place(c.zone, at); on != source {
-				return
-			}
-			if moved := c.moved(at, d); moved.After(after) && c.hoursOpen(moved) {
-				if !found || moved.Before(best) {
-					best, found = moved, true
-				}
-				return // later ones of this day come later
-			}
-			low = at
-		}
-	}
-	take(d)
-	for source := range c.sources(d) {
-		take(source)
-	}
-	return best, found
-}
-
-// sources are the closed days next to an open one whose instants move there.
-func (c *closing) sources(d day) func(yield func(day) bool) {
-	step := day(-1)
-	if c.policy == ClosedPrevious {
-		step = 1
-	}
-	return func(yield func(day) bool) {
-		for source := d + step; source > d-searched && source < d+searched && !c.dayOpen(source); source += step {
-			if !yield(source) {
-				return
-			}
-		}
-	}
-}
-
-// moved is the same time of day on d. A time that d does not have moves on by the length of the step.
-func (c *closing) moved(at time.Time, d day) time.Time {
-	if on, _ := place(c.zone, at); on == d {
-		return at
-	}
-	local := at.In(c.zone)
-	year, month, n := d.date().Date()
-	return time.Date(year, month, n, local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), c.zone).UTC()
 }
 
 // note says what calendars did to an instant that the schedule yields.
@@ -206,7 +176,7 @@ func (c *closing) note(at time.Time) string {
 	on, _ := place(c.zone, at)
 	for source := range c.sources(on) {
 		if from := c.moved(at, source); Matches(c.Schedule, from) {
-			calendar, why, _ := c.closedBy(from)
+			calendar, why := c.closedBy(from)
 			return fmt.Sprintf("moved from %s: %s is closed%s", from.In(c.zone).Format(time.DateOnly), calendar, bracket(why))
 		}
 	}
@@ -218,4 +188,103 @@ func bracket(why string) string {
 		return ""
 	}
 	return " (" + why + ")"
+}
+
+// sources are the closed days next to an open one whose instants move there.
+func (c *closing) sources(d day) func(yield func(day) bool) {
+	step := day(-1)
+	if c.policy == ClosedPrevious {
+		step = 1
+	}
+	return func(yield func(day) bool) {
+		for source := d + step; source >= d-maxShift && source <= d+maxShift && !c.dayOpen(source); source += step {
+			if !yield(source) {
+				return
+			}
+		}
+	}
+}
+
+// walk is one search of closing.Next.
+type walk struct {
+	*closing
+	left int // of patience
+}
+
+// ask is the schedule's Next.
+func (w *walk) ask(after time.Time) (time.Time, bool) {
+	if w.left--; w.left < 0 {
+		return time.Time{}, false
+	}
+	return w.Schedule.Next(after)
+}
+
+// ahead is the next day to look at behind d: far ahead when the schedule has nothing for a long time. What falls on a
+// closed d may still move to the next open day.
+func (w *walk) ahead(d day) (day, bool) {
+	if w.policy == ClosedNext && !w.dayOpen(d) {
+		return d + 1, true
+	}
+	at, ok := w.ask(begin(w.zone, d+1).Add(-time.Nanosecond))
+	if !ok {
+		return 0, false
+	}
+	next, _ := place(w.zone, at)
+	if w.policy == ClosedPrevious { // the open day before it, however many closed ones lie between
+		for next--; next > d && !w.dayOpen(next); {
+			next--
+		}
+	}
+	return max(d+1, next), true
+}
+
+// firstOn is the first instant after `after` on the open day d: of its own, or moved there from the closed days next to it.
+func (w *walk) firstOn(d day, after time.Time) (best time.Time, found bool) {
+	take := func(source day) {
+		if at, ok := w.firstFrom(source, d, after); ok && (!found || at.Before(best)) {
+			best, found = at, true
+		}
+	}
+	take(d)
+	for source := range w.sources(d) {
+		if take(source); w.left < 0 {
+			break
+		}
+	}
+	return best, found
+}
+
+// firstFrom is the first instant after `after` that the day source gives to the open day d.
+func (w *walk) firstFrom(source, d day, after time.Time) (best time.Time, found bool) {
+	opens, closes := begin(w.zone, d), begin(w.zone, source+1)
+	from := begin(w.zone, source)
+	turned := (begin(w.zone, d+1).Sub(opens) - 24*time.Hour).Abs() // a step of the clock on d turns the order around by at most that
+	uneven := turned + (closes.Sub(from) - 24*time.Hour).Abs()
+	low := from
+	if after.After(opens) { // what comes earlier in its day moves to what is over, but for steps of the clock
+		if same := w.moved(after, source).Add(-time.Second - uneven); same.After(low) {
+			low = same
+		}
+	}
+	low = low.Add(-time.Nanosecond)
+	stop := time.Unix(math.MaxInt64/2, 0)
+	for {
+		at, ok := w.ask(low)
+		if !ok || !at.Before(closes) || at.After(stop) {
+			return best, found
+		}
+		low = at
+		moved := w.moved(at, d)
+		open, _ := w.reopens(moved, false)
+		switch {
+		case !open.Equal(moved):
+			if uneven == 0 {
+				low = at.Add(open.Sub(moved) - time.Nanosecond)
+			}
+		case moved.After(after) && (!found || moved.Before(best)):
+			if best, found = moved, true; stop.After(at.Add(turned)) {
+				stop = at.Add(turned) // later ones come later
+			}
+		}
+	}
 }

@@ -60,7 +60,10 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 		return nil, &Error{Field: "endAt", Message: "it comes before the start"}
 	}
 	w := window{s, spec.Start, spec.End}
-	if _, ok := w.Next(time.Unix(dawn-1, 0)); !ok {
+	if _, ok := base(s).(rate); ok && spec.Phase == 0 {
+		return w, nil // what lies in it depends on the anchor, which who checks a definition does not know yet
+	}
+	if !w.fires() {
 		return nil, &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run"}
 	}
 	return w, nil

@@ -26,6 +26,19 @@ func (w window) Next(after time.Time) (time.Time, bool) {
 	return at, true
 }
 
+// fires tells whether any instant lies in the window. Next does not look further than a horizon, so it is asked from both ends.
+func (w window) fires() bool {
+	from := w.start
+	if from.IsZero() {
+		from = time.Unix(0, 0)
+	}
+	if _, ok := w.Next(from.Add(-time.Nanosecond)); ok || w.end.IsZero() {
+		return ok
+	}
+	_, ok := w.Next(w.end.AddDate(1-horizon, 0, 0))
+	return ok
+}
+
 // jittered moves each instant later by a part of most that the seed and the instant choose: the same whenever
 // and wherever it is asked.
 type jittered struct {
