@@ -13,7 +13,10 @@ import (
 
 // load reads the partition; its rows are the first event of the engine.
 func (t *tenure) load(ctx context.Context) error {
-	loaded, err := t.cfg.Store.LoadPartition(ctx, t.seat.partition)
+	// Longer than this the lease does not last without a step; and then this seat must be free to take it anew.
+	bounded, cancel := context.WithTimeout(ctx, 2*t.cfg.Lease.OwnerTTL)
+	loaded, err := t.cfg.Store.LoadPartition(bounded, t.seat.partition)
+	cancel()
 	if err != nil {
 		return fmt.Errorf("load partition: %w", err)
 	}
@@ -163,7 +166,11 @@ func (t *tenure) trusted() *ending {
 	if t.trust.holds() {
 		return nil
 	}
-	return &ending{why: endLost, err: job.Errorf(job.KindFenced, "own_deadline", "the partition lease was not renewed in time")}
+	return &ending{why: endLost, err: ownDeadline()}
+}
+
+func ownDeadline() error {
+	return job.Errorf(job.KindFenced, "own_deadline", "the partition lease was not renewed in time")
 }
 
 // step runs one step over at most take events of the queue and the timers.
