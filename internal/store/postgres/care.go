@@ -77,8 +77,11 @@ func (s *Store) makeAhead(ctx context.Context, at job.Instant) {
 
 func (s *Store) vacuum(ctx context.Context) {
 	for _, table := range []string{"executions", "shards", "inbox"} {
-		if _, err := s.people.Exec(ctx, qVacuum+table); err != nil && ctx.Err() == nil {
-			s.log.Warn("A live table was not vacuumed; autovacuum does it later, commits may be slower until then", "table", table, "error", err)
+		patience, cancel := context.WithTimeout(ctx, s.people.patience)
+		_, err := s.people.Exec(patience, qVacuum+table)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("A live table was not vacuumed; autovacuum does it later, commits may be slower until then", "table", table, "error", classify("vacuum", err))
 			return
 		}
 	}

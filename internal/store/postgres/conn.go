@@ -172,14 +172,16 @@ func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link
 		return s.failed(op, silent(ctx, err))
 	}
 	defer c.Release()
-	l := &link{conn: c.Conn(), ctx: ctx}
+	bounded, cancel := context.WithTimeout(ctx, on.patience) // engines read until their end, and the network may be silent
+	defer cancel()
+	l := &link{conn: c.Conn(), ctx: bounded}
 	defer func() {
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		(&link{conn: l.conn, ctx: patience}).end()
 	}()
 	if err := fn(l); err != nil {
-		return s.failed(op, err)
+		return s.failed(op, silent(ctx, err))
 	}
 	return nil
 }

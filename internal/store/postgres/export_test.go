@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/taktsched/takt/internal/job"
 )
@@ -60,3 +61,22 @@ func CommitSetting(ctx context.Context, s *Store, name string) (value string, er
 	err = s.commits.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
 }
+
+// Impatient bounds all transactions.
+func Impatient(s *Store, patience time.Duration) {
+	for _, p := range s.pools() {
+		p.patience = patience
+	}
+}
+
+// ReadAfter does something in the midst of a read of an engine.
+func ReadAfter(ctx context.Context, s *Store, what func()) error {
+	return s.read(ctx, "read", func(l *link) error {
+		what()
+		_, _, err := seqOf(l, 0)
+		return err
+	})
+}
+
+// Vacuum vacuums as the upkeep does.
+func Vacuum(ctx context.Context, s *Store) { s.vacuum(ctx) }

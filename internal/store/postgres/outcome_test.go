@@ -195,6 +195,20 @@ func TestDatabaseSaysNothing(t *testing.T) {
 	wantKind(t, "a renewal into silence", err, job.KindUnavailable, "database_silent", "database_unreachable", "gave_up")
 }
 
+// A read that has begun ends by itself, too, when the network falls silent: engines and the upkeep read under no time of
+// their own.
+func TestReadIntoSilence(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	p := newProxy(t, c.HostPort())
+	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1})
+	postgres.Impatient(s, 200*time.Millisecond)
+	err := postgres.ReadAfter(t.Context(), s, p.hold)
+	wantKind(t, "a read into silence", err, job.KindUnavailable, "database_silent")
+	postgres.Vacuum(t.Context(), s)
+	p.cut() // or the store's end waits for answers
+}
+
 func TestDatabaseStopsAndStarts(t *testing.T) {
 	t.Parallel()
 	c := pgtest.New(t, pgtest.Options{})
