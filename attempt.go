@@ -33,7 +33,7 @@ type attempt struct {
 func (s *session) start(as Assignment) bool {
 	w := s.w
 	now := w.now()
-	if (s.held[as.Token] != nil || s.seen[as.Token]) && !w.switches.startsTwice {
+	if (s.held[as.Token] != nil || s.seen[as.Token] || as.Token <= s.floor) && !w.switches.startsTwice {
 		return false
 	}
 	sent, known := s.sends.sent(as.LeaseCall)

@@ -324,3 +324,31 @@ func twiceMutant(t *testing.T, sw switches) bool {
 	}, func(w *Worker) { w.switches = sw })
 	return runs.Load() > 1
 }
+
+// TestEndedTokenIsNeverBegunAgain: a database that forgot its tail offers a lease that has long ended here.
+func TestEndedTokenIsNeverBegunAgain(t *testing.T) {
+	t.Parallel()
+	var old, fresh atomic.Int32
+	h := func(_ context.Context, task *Task) error {
+		if task.Token() == 6 {
+			fresh.Add(1)
+		} else {
+			old.Add(1)
+		}
+		return nil
+	}
+	play(t, WorkerConfig{Slots: 2, Grace: -1}, map[string]Handler{"h": h}, func(s *stage, _ *Worker) {
+		s.on("poll", func(body []byte) (any, *Problem) {
+			as := Assignment{Execution: "e", Handler: "h", Attempt: 1, Token: 5, LeaseCall: parse[PollRequest](t, body).Call}
+			if s.now() > 2*time.Minute {
+				as.Token, as.Attempt = 6, 2
+			}
+			return PollResponse{Epoch: 7, Assignments: []Assignment{as}}, nil
+		})
+		s.offer()
+		s.until(3 * time.Minute)
+	})
+	if old.Load() != 1 || fresh.Load() != 1 {
+		t.Errorf("begun %d times under the old token and %d times under the next, want once each", old.Load(), fresh.Load())
+	}
+}

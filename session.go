@@ -39,6 +39,7 @@ type session struct {
 	held  map[int64]*attempt // by token, until the end is answered
 	seen  map[int64]bool     // tokens whose end is answered
 	ended []endedToken       // the same, oldest first, so that seen can be kept short
+	floor int64              // no token up to this one is begun any more
 	queue []*outgoing        // reports in order; see report.go
 	wake  chan struct{}      // 1-buffered: the queue has something
 
@@ -173,8 +174,10 @@ func (s *session) sweep(now time.Duration) {
 			break
 		}
 	}
-	// No assignment can be offered again with a lease that began this long ago.
+	// Tokens rise in the order of their grants: what is below one that ended this long ago has ended, too, or came to
+	// nobody in time. A database that forgot its tail offers such leases again, however late.
 	for len(s.ended) > 0 && s.ended[0].at+2*s.terms.ttl < now {
+		s.floor = max(s.floor, s.ended[0].token)
 		delete(s.seen, s.ended[0].token)
 		s.ended = s.ended[1:]
 	}
