@@ -66,6 +66,9 @@ func newExchange(server string, servers []string, token, agent string) (*exchang
 	if len(x.servers) == 0 {
 		return nil, errors.New("takt: no server address: set Server")
 	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("takt: the token has a character that is no visible ASCII one") // no call could carry it
+	}
 	return x, nil
 }
 

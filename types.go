@@ -96,6 +96,7 @@ type JobStatus struct {
 	NextPlannedAt *time.Time `json:"nextPlannedAt,omitempty" doc:"Next planned instant."`
 	LastPlannedAt *time.Time `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
 	Paused        *JobPause  `json:"paused,omitempty" doc:"Present while the job is paused."`
+	Unfit         string     `json:"unfit,omitempty" doc:"Why what is stored of the job cannot be used, as hands or damage made it: it does not run, or one of its schedules does not fire, until it is applied again."`
 	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
 
 	Warnings []ProblemError `json:"warnings,omitempty" doc:"Of a write: what was taken and is probably not meant, such as an instant that has passed."`

@@ -88,20 +88,12 @@ func loadHandlers(errOut io.Writer, file string) (*agent.Handlers, error) {
 				fmt.Fprintln(errOut, "  do:  "+printable(f.Hint))
 			}
 		}
-		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s is no valid handlers file: %d faults", file, len(faults)), todo: "docs/AGENT.md describes it"}
+		return nil, &failure{code: exitUsage, what: fmt.Sprintf("%s is no valid handlers file: %s", file, counted(len(faults), "fault")), todo: "docs/AGENT.md describes it"}
 	}
 	if err != nil {
 		return nil, usage(fmt.Sprintf("--handlers: %v", err))
 	}
 	return h, nil
-}
-
-// token is the one of --token-file, else of TAKT_TOKEN; "" when there is none.
-func (g *global) token() (string, error) {
-	if g.tokenFile != "" {
-		return readToken(g.tokenFile)
-	}
-	return os.Getenv("TAKT_TOKEN"), nil
 }
 
 func newAgentGuardCommand() *cobra.Command {

@@ -102,10 +102,7 @@ func (b *benchRun) run(cmd *cobra.Command) (err error) {
 }
 
 func (b *benchRun) credentials() (err error) {
-	b.cfg.Token = os.Getenv("TAKT_TOKEN")
-	if b.g.tokenFile != "" {
-		b.cfg.Token, err = readToken(b.g.tokenFile)
-	}
+	b.cfg.Token, err = b.g.token()
 	return err
 }
 

@@ -142,18 +142,22 @@ func writeContexts(text []byte) error {
 		return usage("there is no home directory to keep contexts in: set TAKT_CONFIG to a file")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return usage(fmt.Sprintf("the contexts cannot be kept: %v", err))
+		return unkept(err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".config-*") // mode 0600
 	if err != nil {
-		return usage(fmt.Sprintf("the contexts cannot be kept: %v", err))
+		return unkept(err)
 	}
 	_, err = tmp.Write(text)
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
-		return usage(fmt.Sprintf("the contexts cannot be kept: %v", errors.Join(err, os.Remove(tmp.Name()))))
+		return unkept(errors.Join(err, os.Remove(tmp.Name())))
 	}
 	return nil
+}
+
+func unkept(err error) error {
+	return &failure{code: exitUsage, what: "the contexts cannot be kept", why: err.Error(), todo: "set TAKT_CONFIG to a file that can be written"}
 }

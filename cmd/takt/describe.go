@@ -176,16 +176,9 @@ func describeJob(ctx context.Context, c *takt.Client, name string) (*account, er
 	if err != nil {
 		return nil, err
 	}
-	// What an unchanged document would do is nothing; the answer tells when it is due.
-	same := bare(&j)
-	same.Spec.Params = nil // they may be masked, and change no instant
-	next, err := c.Apply(ctx, takt.ApplyRequest{DryRun: true, Documents: []takt.ApplyDocument{{Job: same}}})
+	fires, err := nextFires(ctx, c, &j)
 	if err != nil {
 		return nil, err
-	}
-	var fires []takt.Fire
-	for i := range next.Items {
-		fires = append(fires, next.Items[i].Fires...)
 	}
 	recent, err := c.Executions(ctx, takt.ExecutionQuery{Job: name, Page: takt.Page{Limit: 5}})
 	if err != nil {
@@ -211,6 +204,21 @@ func describeJob(ctx context.Context, c *takt.Client, name string) (*account, er
 	return a, nil
 }
 
+// nextFires are the next planned instants of a job; none of one that cannot be used.
+func nextFires(ctx context.Context, c *takt.Client, j *takt.Job) (fires []takt.Fire, err error) {
+	if j.Status != nil && j.Status.Unfit != "" {
+		return nil, nil
+	}
+	// What an unchanged document would do is nothing; the answer tells when it is due.
+	same := bare(j)
+	same.Spec.Params = nil // they may be masked, and change no instant
+	next, err := c.Apply(ctx, takt.ApplyRequest{DryRun: true, Documents: []takt.ApplyDocument{{Job: same}}})
+	for i := range next.Items {
+		fires = append(fires, next.Items[i].Fires...)
+	}
+	return fires, err
+}
+
 func (a *account) jobFacts(j *takt.Job) {
 	a.fact("Job", j.Metadata.Name)
 	a.fact("Title", j.Spec.Title)
@@ -220,6 +228,9 @@ func (a *account) jobFacts(j *takt.Job) {
 	a.fact("Runs", fmt.Sprintf("handler %s in pool %s, shards: %s", j.Spec.Handler, j.Spec.Pool, jobRow(j)[4]))
 	a.fact("Schedule", schedulesText(&j.Spec))
 	a.fact("Enabled", jobRow(j)[5])
+	if j.Status != nil && j.Status.Unfit != "" {
+		a.fact("To do", "apply the job again; `takt history "+j.Metadata.Name+"` shows what it was")
+	}
 	if j.Status != nil && j.Status.Paused != nil {
 		p := j.Status.Paused
 		a.when("Paused", &p.At)

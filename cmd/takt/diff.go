@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,9 @@ func newDiffCommand(g *global) *cobra.Command {
 		Short: "Show what apply would change",
 		Long: `Show what apply would change: each field, and the next five planned instants before and after. The
 server judges, nothing is written.
+
+TAKT_EXTERNAL_DIFF names a program that shows the difference instead, such as 'diff -ru --color' or meld: it is called, without
+a shell, with two directories in which every job that would change is a file, before and after.
 
 Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 		Example: `  takt diff -f jobs/ -R
@@ -42,6 +47,9 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 				return refusedSet(cmd, "cannot compare "+counted(len(docs), "job"), docs, err)
 			}
 			warn(cmd.ErrOrStderr(), docs, out.Items)
+			if program := os.Getenv("TAKT_EXTERNAL_DIFF"); program != "" && format == "table" {
+				return externalDiff(cmd, g, program, &out)
+			}
 			return printDiff(cmd.OutOrStdout(), &out, format)
 		},
 	}
@@ -52,10 +60,7 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 
 // printDiff ends with exit code 1 when there is a difference.
 func printDiff(w io.Writer, r *takt.ApplyResult, format string) error {
-	differs := false
-	for i := range r.Items {
-		differs = differs || r.Items[i].Action != "unchanged"
-	}
+	differs := slices.ContainsFunc(r.Items, differing)
 	if isData(format) {
 		if err := printData(w, format, r); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,8 @@ const (
 const exitCodesText = `Exit codes of every command:
 
   0    ok
-  1    the result is negative: the execution did not succeed, diff found a difference, the demo's audit does not hold
+  1    the result is negative: the execution did not succeed, diff found a difference, the demo's audit does not hold;
+       or the result could not be written where it should go
   2    wrong usage, or an invalid file or request
   3    the object is not there
   4    no token, a wrong one, or one that does not allow this
@@ -147,6 +149,9 @@ func report(w io.Writer, cmd *cobra.Command, err error) int {
 		return exitOK
 	}
 	f, ok := errors.AsType[*failure](err)
+	if unwritten, is := errors.AsType[*fs.PathError](err); !ok && is && unwritten.Op == "write" {
+		f, ok = &failure{code: exitNegative, what: "what was asked for could not be written", why: err.Error()}, true
+	}
 	if !ok {
 		f = &failure{code: exitUsage, what: err.Error()}
 	}

@@ -41,6 +41,10 @@ place, which no server takes back.`,
 			secrets := 0
 			for i := range jobs {
 				if chosen.Matches(jobs[i].Metadata.Labels) {
+					if s := jobs[i].Status; s != nil && s.Unfit != "" {
+						return &failure{code: exitConflict, what: "cannot export job " + jobs[i].Metadata.Name, why: "what is stored of it cannot be used: " + s.Unfit,
+							todo: "apply it again from its file, or name the jobs to export"}
+					}
 					out = append(out, bare(&jobs[i]))
 					if !bytes.Equal(job.Mask(jobs[i].Spec.Params), jobs[i].Spec.Params) {
 						secrets++

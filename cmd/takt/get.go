@@ -40,7 +40,7 @@ func newGetCommand(g *global) *cobra.Command {
 				f.IntVar(&q.page.Limit, "limit", 0, "at most so many; 0: the server's default")
 				f.StringVar(&q.page.After, "after", "", "go on after this place, as the page before says")
 			case 'L':
-				f.StringVarP(&q.labels, "selector", "l", "", "only with these labels, such as app=billing,tier!=test; of executions, the labels of their jobs")
+				f.StringVarP(&q.labels, "selector", "l", "", "only with these labels, such as app=billing,tier!=test; of executions and decisions, those of their jobs; of pools, those of a live worker")
 			case 'j':
 				f.StringVar(&q.job, "job", "", "only of this job")
 			case 'p':
@@ -60,9 +60,9 @@ func newGetCommand(g *global) *cobra.Command {
 	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljpsqL", (*get).executions)
 	add("shards EXECUTION", "List the shards of an execution", cobra.ExactArgs(1), "l", (*get).shards)
 	add("workers", "List live workers", cobra.NoArgs, "pL", (*get).workers)
-	add("pools", "List pools that have workers or work", cobra.NoArgs, "", (*get).pools)
+	add("pools", "List pools that have workers or work", cobra.NoArgs, "L", (*get).pools)
 	add("servers", "List the servers on the database", cobra.NoArgs, "", (*get).servers)
-	add("decisions", "List planned instants that became no execution", cobra.NoArgs, "lj", (*get).decisions)
+	add("decisions", "List planned instants that became no execution", cobra.NoArgs, "ljL", (*get).decisions)
 	return cmd
 }
 
@@ -70,7 +70,7 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 	if q.page.Limit < 0 {
 		return usage("--limit must not be negative")
 	}
-	if q.watch && (q.every < 100*time.Millisecond || q.format == "json" || q.format == "yaml") {
+	if q.watch && (q.every < 100*time.Millisecond || isData(q.format) && q.format != "jsonl") {
 		return usage("-w goes with the forms table, wide, name and jsonl, and --every is at least 100ms")
 	}
 	c, err := q.g.client()
@@ -107,33 +107,6 @@ func (q *get) jobs(ctx context.Context, c *takt.Client, args []string) (*listing
 		l.rows = append(l.rows, jobRow(&list.Items[i]))
 	}
 	return l, err
-}
-
-// selectJobs is a page of jobs; with -l it is made of as many pages of the server as it takes.
-func (q *get) selectJobs(ctx context.Context, c *takt.Client) (takt.JobList, error) {
-	want, err := job.ParseSelector(q.labels)
-	if err != nil {
-		return takt.JobList{}, err
-	}
-	if want.Empty() {
-		return c.Jobs(ctx, q.page)
-	}
-	out := takt.JobList{Items: []takt.Job{}}
-	for page := (takt.Page{After: q.page.After, Limit: q.page.Limit}); ; page.After = out.Next {
-		list, err := c.Jobs(ctx, page)
-		if err != nil {
-			return out, err
-		}
-		for i := range list.Items {
-			if want.Matches(list.Items[i].Metadata.Labels) {
-				out.Items = append(out.Items, list.Items[i])
-			}
-		}
-		out.Next = list.Next
-		if out.Next == "" || q.page.Limit > 0 && len(out.Items) >= q.page.Limit {
-			return out, nil
-		}
-	}
 }
 
 func (q *get) executions(ctx context.Context, c *takt.Client, args []string) (*listing, error) {
@@ -173,7 +146,18 @@ func (q *get) workers(ctx context.Context, c *takt.Client, _ []string) (*listing
 }
 
 func (q *get) pools(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
+	want, err := job.ParseSelector(q.labels)
+	if err != nil {
+		return nil, err
+	}
 	list, err := c.Pools(ctx)
+	if err == nil && !want.Empty() {
+		var workers takt.WorkerList
+		workers, err = c.Workers(ctx, "")
+		list.Items = slices.DeleteFunc(list.Items, func(p takt.PoolStatus) bool {
+			return !slices.ContainsFunc(workers.Items, func(w takt.WorkerStatus) bool { return w.Pool == p.Name && want.Matches(w.Labels) })
+		})
+	}
 	l := &listing{value: list, header: poolHeader, lacks: list.Incomplete}
 	for i := range list.Items {
 		l.rows = append(l.rows, poolRow(&list.Items[i]))
@@ -182,7 +166,7 @@ func (q *get) pools(ctx context.Context, c *takt.Client, _ []string) (*listing, 
 }
 
 func (q *get) decisions(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
-	list, err := c.Decisions(ctx, q.job, q.page)
+	list, err := q.selectDecisions(ctx, c)
 	l := &listing{value: list, header: decisionHeader, next: list.Next}
 	for i := range list.Items {
 		l.rows = append(l.rows, decisionRow(&list.Items[i]))

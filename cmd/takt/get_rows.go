@@ -35,6 +35,9 @@ func jobRow(j *takt.Job) []string {
 			enabled += " until " + until.Local().Format(time.RFC3339)
 		}
 	}
+	if j.Status != nil && j.Status.Unfit != "" {
+		enabled = "unfit: " + j.Status.Unfit
+	}
 	return []string{j.Metadata.Name, j.Spec.Pool, j.Spec.Handler, schedulesText(&j.Spec), strconv.Itoa(shards),
 		enabled, next, last, strconv.FormatInt(j.Metadata.Revision, 10),
 		labelsText(j.Metadata.Labels), j.Spec.Owner, j.Spec.Title}

@@ -46,6 +46,9 @@ pipe, bytes are what was written.`,
   takt logs 06cw1bq0fr8j1x4cw6h3ybkq2c -o json | jq -r .items[].text`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("shard") && l.shard < 0 || cmd.Flags().Changed("attempt") && l.attempt < 1 {
+				return usage("--shard counts from 0 and --attempt from 1; without them all are shown")
+			}
 			c, err := g.client()
 			if err != nil {
 				return err
@@ -104,6 +107,12 @@ func (l *logs) run(cmd *cobra.Command, c *takt.Client, execution string) error {
 	if e := p.end(); e != nil && err == nil {
 		return fmt.Errorf("write the log: %w", e)
 	}
+	if l.follow && ctx.Err() != nil {
+		return &failure{code: endedBy(ctx)} // who follows a log ends that so
+	}
+	if err == nil && l.attempt > 0 && !p.any {
+		err = l.noSuchAttempt(ctx, c, &e)
+	}
 	if err != nil {
 		return explain(ctx, what, err)
 	}
@@ -130,9 +139,6 @@ func (l *logs) query(now time.Time) (q takt.LogQuery, match *regexp.Regexp, err 
 	}
 	if l.follow && (l.format == "json" || l.format == "yaml") {
 		return q, nil, usage("-f goes with the forms text and jsonl: the others are one whole")
-	}
-	if l.attempt < 0 || l.shard < -1 {
-		return q, nil, usage("--attempt and --shard must not be negative")
 	}
 	if l.grep != "" {
 		if match, err = regexp.Compile(l.grep); err != nil {
@@ -167,6 +173,35 @@ func (l *logs) read(ctx context.Context, c *takt.Client, execution string, q tak
 	}
 }
 
+// noSuchAttempt refuses an attempt that no shard had; nil when one had it.
+func (l *logs) noSuchAttempt(ctx context.Context, c *takt.Client, e *takt.Execution) error {
+	newest := 0
+	for page := (takt.Page{Limit: 500}); ; {
+		list, err := c.Shards(ctx, e.ID, page)
+		if err != nil {
+			return err
+		}
+		for i := range list.Items {
+			if s := &list.Items[i]; l.shard < 0 || s.Index == l.shard {
+				newest = max(newest, s.Attempt)
+			}
+		}
+		if page.After = list.Next; list.Next == "" || newest >= l.attempt {
+			break
+		}
+	}
+	if newest >= l.attempt {
+		return nil
+	}
+	had := "no attempt was begun yet"
+	if newest > 0 {
+		had = fmt.Sprintf("the newest attempt is %d", newest)
+	}
+	return &failure{code: exitNotFound, what: "cannot read the log of execution " + e.ID,
+		why:  fmt.Sprintf("%s, and --attempt %d is none of those begun", had, l.attempt),
+		todo: fmt.Sprintf("`takt describe execution %s` lists them", e.ID)}
+}
+
 // logSource is what a line must share with the line before to go on where that stopped.
 type logSource struct {
 	shard, attempt int
@@ -183,12 +218,14 @@ type logPrinter struct {
 	terminal, harmless bool
 	match              *regexp.Regexp
 	waiting            bool // for a server, and that was said
+	any                bool // an entry came, shown or not
 	open               bool // the newest line has no newline
 	last               logSource
 	attempts           map[int]int // newest one by shard
 }
 
 func (p *logPrinter) print(e *takt.LogEntry, flush bool) error {
+	p.any = true
 	if p.match != nil && e.Dropped == nil && !p.match.MatchString(e.Text) {
 		return nil
 	}

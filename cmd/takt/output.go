@@ -29,11 +29,19 @@ func addListOutput(cmd *cobra.Command, format *string) { addForms(cmd, format, l
 
 func addForms(cmd *cobra.Command, format *string, forms []string) {
 	known := strings.Join(forms[:len(forms)-1], ", ") + " or " + forms[len(forms)-1]
+	templates := forms[0] == "table"
+	if templates {
+		known = strings.Join(forms, ", ") + ", jsonpath=EXPR or go-template=TEXT"
+	}
 	cmd.Flags().StringVarP(format, "output", "o", forms[0], known)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains(forms, *format) {
+		if templates && isTemplate(*format) {
+			if _, err := parseTemplate(*format); err != nil {
+				return err
+			}
+		} else if !slices.Contains(forms, *format) {
 			return usage(fmt.Sprintf("-o %s: it must be %s", *format, known))
 		}
 		if before != nil {
@@ -44,10 +52,17 @@ func addForms(cmd *cobra.Command, format *string, forms []string) {
 }
 
 // isData tells that a form is one for programs.
-func isData(format string) bool { return slices.Contains(dataForms, format) }
+func isData(format string) bool { return slices.Contains(dataForms, format) || isTemplate(format) }
 
 // printData writes a value in a form for programs. As jsonl a list is its items, one on each line.
 func printData(w io.Writer, format string, v any) error {
+	if isTemplate(format) {
+		t, err := parseTemplate(format)
+		if err != nil {
+			return err
+		}
+		return t.print(w, v)
+	}
 	switch format {
 	case "yaml":
 		text, err := yamlOf(v)

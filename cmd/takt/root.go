@@ -43,7 +43,7 @@ func newRootCommand() *cobra.Command {
 	_ = root.RegisterFlagCompletionFunc("context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return contextNames(), cobra.ShellCompDirectiveNoFileComp
 	}) // the flag is there
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(err.Error()) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagFault(err) })
 	root.AddCommand(
 		newServerCommand(&g), newDevCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
 		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
@@ -59,6 +59,7 @@ func newRootCommand() *cobra.Command {
 			wantsMore(cmd)
 		}
 	}
+	wordArgs(root)
 	addPages(root)
 	g.addCompletion(root)
 	return root
@@ -84,13 +85,9 @@ func (g *global) client() (*takt.Client, error) { return g.clientOf(takt.ClientC
 
 // clientOf makes a client that is also as the configuration says.
 func (g *global) clientOf(cfg takt.ClientConfig) (*takt.Client, error) {
-	token := os.Getenv("TAKT_TOKEN")
-	if g.tokenFile != "" {
-		t, err := readToken(g.tokenFile)
-		if err != nil {
-			return nil, err
-		}
-		token = t
+	token, err := g.token()
+	if err != nil {
+		return nil, err
 	}
 	cfg.Server, cfg.Namespace, cfg.Token, cfg.CAFile, cfg.RetryFor = g.server, g.namespace, token, g.caFile, 3*time.Second
 	c, err := takt.NewClient(cfg)
@@ -103,21 +100,30 @@ func (g *global) clientOf(cfg takt.ClientConfig) (*takt.Client, error) {
 	return c, nil
 }
 
-// readToken reads a token file: one line of visible characters.
-func readToken(name string) (string, error) {
-	const most = 4096
-	f, err := os.Open(name)
+// token is the one of --token-file, else of TAKT_TOKEN; "" when there is none.
+func (g *global) token() (string, error) {
+	if g.tokenFile == "" {
+		return checkToken("TAKT_TOKEN", os.Getenv("TAKT_TOKEN"), true)
+	}
+	f, err := os.Open(g.tokenFile)
 	if err != nil {
 		return "", usage(fmt.Sprintf("--token-file: %v", err))
 	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	text, err := io.ReadAll(io.LimitReader(f, mostToken+1))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", usage(fmt.Sprintf("--token-file %s: %v", name, err))
+		return "", usage(fmt.Sprintf("--token-file %s: %v", g.tokenFile, err))
 	}
-	token := strings.TrimSpace(string(text))
+	return checkToken("--token-file "+g.tokenFile, string(text), false)
+}
+
+const mostToken = 4096 // bytes
+
+// checkToken gives the one token of a text, which a call must be able to carry.
+func checkToken(from, text string, optional bool) (string, error) {
+	token := strings.TrimSpace(text)
 	bad := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
-	if token == "" || len(text) > most || bad {
-		return "", usage(fmt.Sprintf("--token-file %s: it must hold one token of visible ASCII characters, at most %d", name, most))
+	if token == "" && !optional || len(text) > mostToken || bad {
+		return "", usage(fmt.Sprintf("%s: it must hold one token of visible ASCII characters, at most %d", from, mostToken))
 	}
 	return token, nil
 }

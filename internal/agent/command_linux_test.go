@@ -163,6 +163,8 @@ func TestControlLines(t *testing.T) {
         echo 'no JSON' >&3
         echo '{"progres": {"done": 3}}' >&3
         echo '{"result": 1} {"result": 2}' >&3
+        echo '{"progress": 0.5}' >&3
+        echo '{"progress": {"done": "x"}}' >&3
         head -c 600000 /dev/zero | tr '\0' x >&3
         echo >&3
         echo '' >&3
@@ -176,11 +178,19 @@ func TestControlLines(t *testing.T) {
 		t.Errorf("the second attempt met the checkpoint %q", got)
 	}
 	r.stop()
-	if n := strings.Count(r.log.String(), "a line on the control descriptor is ignored"); n != 4 {
-		t.Errorf("%d bad lines are told, want 4", n)
+	if n := strings.Count(r.log.String(), "a line on the control descriptor is ignored"); n != 6 {
+		t.Errorf("%d bad lines are told, want 6", n)
 	}
 	if strings.Contains(r.log.String(), "no JSON") {
 		t.Error("the log quotes a bad line")
+	}
+	for _, want := range []string{"progress.done must be a whole number, and is a string", "progress must be an object such as", "is no field: progress, checkpoint and result are"} {
+		if !strings.Contains(r.log.String(), want) {
+			t.Errorf("the log does not say: %s", want)
+		}
+	}
+	if strings.Contains(r.log.String(), "Go ") {
+		t.Errorf("the log speaks of Go: %s", r.log.String())
 	}
 }
 

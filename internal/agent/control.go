@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"strings"
 
 	"github.com/taktsched/takt"
 )
@@ -51,7 +53,7 @@ func (c *control) take(text []byte, cut bool) {
 	d.DisallowUnknownFields()
 	var line controlLine
 	if err := d.Decode(&line); err != nil {
-		c.complain(err)
+		c.complain(worded(err))
 		return
 	}
 	if d.More() {
@@ -73,6 +75,33 @@ func (c *control) take(text []byte, cut bool) {
 			c.complain(err)
 		}
 	}
+}
+
+// worded says what is wrong with a line for those who write handlers, not for those who write Go.
+func worded(err error) error {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		must := "an object such as {\"done\": 3, \"total\": 9, \"note\": \"text\"}"
+		switch {
+		case e.Type.Kind() == reflect.Int64:
+			must = "a whole number"
+		case e.Type.Kind() == reflect.String:
+			must = "a text"
+		case e.Field == "":
+			must = "an object with progress, checkpoint or result"
+		}
+		return fmt.Errorf("%s must be %s, and is a %s", firstOf(e.Field, "the line"), must, e.Value)
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("%s is no field: progress, checkpoint and result are", field)
+	}
+	return fmt.Errorf("it is not JSON: %w", err)
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
 
 // complain logs why a line does not count, without the line: it may hold what logs must not.

@@ -62,7 +62,7 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"syntax", fileHead + "  a: {command: [\n", "f:4:", ""},
 		{"empty", "# nothing\n", "f: the file holds no document of kind Handlers", ""},
 		{"two", fileHead + "  a: {command: {shell: x}}\n---\nkind: Handlers\n", "f:6:1: a second document", ""},
-		{"a job", "apiVersion: takt/v1\nkind: Job\nhandlers: {}\n", `f:2:7: kind: expected value to be one of "Handlers"`, ""},
+		{"a job", "apiVersion: takt/v1\nkind: Job\nhandlers: {}\n", `f:2:7: kind: this is a document of kind Job, not of kind Handlers`, ""},
 		{"no handlers", "apiVersion: takt/v1\nkind: Handlers\n", "f:1:1: handlers is missing", ""},
 		{"none", "apiVersion: takt/v1\nkind: Handlers\nhandlers: {}\n", "f:1:1: handlers: there is no handler", ""},
 		{"unknown field", fileHead + "  a:\n    command: {shel: x}\n", "f:5:15: handlers.a.command.shel: unknown field", "did you mean shell?"},

@@ -123,7 +123,7 @@ func (s *server) fromJob(r *store.JobRow) takt.Job {
 		Metadata: takt.JobMetadata{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Revision: d.Revision,
 			CreatedAt: instant(d.CreatedAt), UpdatedAt: instant(d.UpdatedAt)},
 		Spec: fromSpec(&d.Spec), Status: &takt.JobStatus{}}
-	j.Spec.Params = job.Mask(d.Spec.Params)
+	j.Spec.Params, j.Status.Unfit = job.Mask(d.Spec.Params), unfit(d)
 	if !d.UID.IsZero() {
 		j.Metadata.UID = d.UID.String()
 	}
@@ -139,6 +139,19 @@ func (s *server) fromJob(r *store.JobRow) takt.Job {
 	}
 	j.Status.NextPlannedAt, j.Status.LastPlannedAt = instant(next), instant(last)
 	return j
+}
+
+// unfit says why a job, or a schedule of it, cannot be used as it is stored; "" when it can.
+func unfit(d *job.Definition) string {
+	if d.Unfit != "" {
+		return d.Unfit
+	}
+	for _, s := range d.Spec.Schedules {
+		if _, err := d.Parse(s.Spec); err != nil {
+			return "schedule " + s.ID + ": " + err.Error()
+		}
+	}
+	return ""
 }
 
 func fromSpec(s *job.Spec) takt.JobSpec {

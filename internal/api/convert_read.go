@@ -24,7 +24,7 @@ func fromShard(v *control.ShardView) takt.ShardStatus {
 		Checkpoint: job.Mask(v.Checkpoint), CheckpointSeq: v.CheckpointSeq, Result: job.Mask(v.Result), Error: fromFailure(v.Error),
 		Waits: string(v.Waits), WaitsText: v.Waits.Text()}
 	if v.Progress != (job.Progress{}) {
-		s.Progress = &takt.Progress{Done: v.Progress.Done, Total: v.Progress.Total, Note: v.Progress.Note}
+		s.Progress = &takt.Progress{Done: v.Progress.Done, Total: v.Progress.Total, Note: job.MaskText(v.Progress.Note)}
 	}
 	for _, a := range v.Attempts {
 		s.Attempts = append(s.Attempts, takt.Attempt{Number: a.Number, Token: int64(a.Token), Worker: a.Worker, State: string(a.State),
@@ -38,7 +38,7 @@ func fromFailure(f *job.Failure) *takt.Failure {
 	if f == nil {
 		return nil
 	}
-	return &takt.Failure{Class: f.Class, Message: f.Message}
+	return &takt.Failure{Class: f.Class, Message: job.MaskText(f.Message)}
 }
 
 func fromDecision(d *job.Decision) takt.Decision {

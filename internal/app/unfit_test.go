@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -134,6 +135,7 @@ func TestC73RowsOfOtherHands(t *testing.T) {
 		}
 	}
 	goesOn("under way")
+	showsUnfit(t, c, bad)
 	stop()
 	log.text.Reset()
 	c, stop = node(t, dir, log)
@@ -155,6 +157,22 @@ func TestC73RowsOfOtherHands(t *testing.T) {
 	}
 	for name := range bad {
 		until(t, name+" runs again", func() bool { return done(name) > was[name] })
+	}
+}
+
+// showsUnfit: people see which jobs cannot be used and why; what would never run is refused, not taken in.
+func showsUnfit(t *testing.T, c *takt.Client, bad map[string]string) {
+	t.Helper()
+	says := map[string]string{"broken": "spec", "type": "spec", "negative": "-3 shards", "cron": "schedule main: ", "good": ""}
+	for name, want := range says {
+		j, err := c.Job(t.Context(), name)
+		if err != nil || j.Status == nil || (want == "") != (j.Status.Unfit == "") || !strings.Contains(j.Status.Unfit, want) {
+			t.Errorf("%s is shown with %+v, %v; want unfit: %s", name, j.Status, err, want)
+		}
+		_, err = c.Trigger(t.Context(), name, takt.TriggerOptions{})
+		if refused := bad[name] != "" && name != "cron"; refused != errors.Is(err, takt.ErrConflict) || !refused && err != nil {
+			t.Errorf("a trigger of %s: %v", name, err)
+		}
 	}
 }
 

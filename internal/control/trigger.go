@@ -148,7 +148,13 @@ func (r *TriggerRequest) check() error {
 func (r *TriggerRequest) asked(id job.ExecutionID) store.Trigger {
 	t := store.Trigger{Namespace: r.Namespace, Job: r.Job, Execution: id,
 		Request: engine.Request{At: id.PlannedAt(), Key: r.Key, Params: r.Params},
-		Merge:   func(d job.Definition) (json.RawMessage, error) { return merged(d.Spec.Params, r.Params) }}
+		Merge: func(d job.Definition) (json.RawMessage, error) {
+			if d.Unfit != "" {
+				return nil, job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).
+					WithHint("apply the job again")
+			}
+			return merged(d.Spec.Params, r.Params)
+		}}
 	if r.Key != "" {
 		t.Key = store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hashOf(r.Params)}
 	}

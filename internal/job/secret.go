@@ -69,6 +69,25 @@ func MaskAt(path string, v json.RawMessage) json.RawMessage {
 	return bytes.TrimRight(out.Bytes(), "\n")
 }
 
+// said are the ways in which a secret stands in a sentence: name=value and Bearer value.
+var said = regexp.MustCompile(`([A-Za-z0-9_.-]+)(=)("[^"]*"|'[^']*'|[^\s"',;&]+)|(?i:\b(bearer)( +)([A-Za-z0-9._~+/=-]{8,}))`)
+
+// MaskText puts MaskedText in the place of secrets inside a text for people, such as the error of a handler: passwords
+// inside addresses, and the values of name=value and Bearer value. What is worded otherwise is not found.
+func MaskText(text string) string {
+	if !strings.Contains(text, "://") && !holdsSecretWord(text) {
+		return text
+	}
+	text = userinfo.ReplaceAllString(text, "${1}"+MaskedText+"${3}")
+	return said.ReplaceAllStringFunc(text, func(s string) string {
+		m := said.FindStringSubmatch(s)
+		if m[1] != "" && !SecretName(m[1]) {
+			return s
+		}
+		return m[1] + m[2] + m[4] + m[5] + MaskedText
+	})
+}
+
 // suspect is a quick look: false when there is nothing to mask for sure.
 func suspect(v json.RawMessage) bool {
 	if bytes.Contains(v, []byte("://")) || bytes.IndexByte(v, '\\') >= 0 {

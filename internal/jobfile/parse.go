@@ -110,6 +110,9 @@ func (d *Doc) At(field, message, hint string) *Error {
 func read(file string, data []byte, body ast.Node) (Doc, Errors) {
 	doc := Doc{File: file, text: data, places: findPlaces(body)}
 	doc.Line = doc.places.value("").line
+	if hint := otherKinds[kindOf(body)]; hint != "" {
+		return doc, Errors{doc.At("kind", "this is a document of kind "+kindOf(body)+", not of kind Job", hint)}
+	}
 	registry, root := jobSchema()
 	text, faults := doc.judge(body, registry, resolve(registry, root))
 	if text == nil {

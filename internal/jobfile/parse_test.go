@@ -91,6 +91,7 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"same name", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a, every: 1m}, {name: a, every: 5s}]}\n", "f.yaml:5:44: spec.schedules[1].name: another", ""},
 		{"bad among several", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a, every: 1m}, {name: b, cron: x}]}\n", "f.yaml:5:53: spec.schedules[1].cron: ", ""},
 		{"no kind among several", head + "spec: {pool: p, handler: h,\n  schedules: [{name: a}]}\n", "f.yaml:5:16: spec.schedules[0]: ", ""},
+		{"handlers", "apiVersion: takt/v1\nkind: Handlers\nhandlers: {}\n", `f.yaml:2:7: kind: this is a document of kind Handlers, not of kind Job`, ""},
 		{"no job", "apiVersion: takt/v1\nkind: Pod\nmetadata: {name: a}\nspec: {pool: p, handler: h}\n", `f.yaml:2:7: kind: expected value to be one of "Job"`, ""},
 		{"list", "- a\n", "f.yaml:1:", ""},
 		{"after an empty document", head + "spec: {pool: p, handler: h}\n---\n---\n" + head + "spec: {pool: p}\n", "f.yaml:10:8: spec: handler is missing", ""},
