@@ -82,7 +82,7 @@ func (c *cluster) keptPromises(h *drill.History) {
 		}
 		var runs []drill.Run
 		for _, r := range c.runs {
-			if r.Job == p.Job && !given[job.InstantOf(r.Planned)] {
+			if r.Job == p.Job && !given[job.InstantOf(r.Planned)] && !r.Planned.After(c.healed.Add(-time.Second)) {
 				runs = append(runs, *r)
 			}
 		}

@@ -77,7 +77,7 @@ func (n *Node) hear(ctx context.Context) {
 		if partition < 0 || partition >= len(n.seats) {
 			return
 		}
-		if t := n.seats[partition].current.Load(); t != nil {
+		if t := n.seats[partition].serving(); t != nil {
 			t.wakeUp()
 			return
 		}

@@ -20,7 +20,7 @@ func (n *Node) Owner(partition int) (Holder, bool) {
 		return Holder{}, false
 	}
 	s := n.seats[partition]
-	if t := s.current.Load(); t != nil {
+	if t := s.serving(); t != nil {
 		self := n.cfg.Self
 		self.Incarnation, self.Name = n.cfg.Incarnation, n.cfg.Server
 		return Holder{Server: self, Epoch: t.epoch, Local: true}, true

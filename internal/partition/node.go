@@ -215,7 +215,7 @@ func (n *Node) Wake(partition int) {
 	if partition < 0 || partition >= len(n.seats) {
 		return
 	}
-	if t := n.seats[partition].current.Load(); t != nil {
+	if t := n.seats[partition].serving(); t != nil {
 		t.wakeUp()
 		return
 	}
@@ -250,7 +250,7 @@ func (n *Node) Call(ctx context.Context, partition int, seen job.Epoch, ev engin
 		return Reply{}, err
 	}
 	s := n.seats[partition]
-	t := s.current.Load()
+	t := s.serving()
 	if t == nil {
 		return Reply{}, noOwner(partition)
 	}

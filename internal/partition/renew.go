@@ -13,12 +13,17 @@ func (t *tenure) renew(ctx context.Context) {
 	l := &t.cfg.Lease
 	wait, stuck := l.Renew, false
 	for {
-		timer := time.NewTimer(wait + t.cfg.Jitter())
+		timer := time.NewTimer(min(wait+t.cfg.Jitter(), max(t.trust.left(), 0)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		case <-timer.C:
+		}
+		if !t.trust.holds() { // the runner, which may hang, finds out by itself; its callers need not wait for that
+			close(t.over)
+			t.lose(ownDeadline())
+			return
 		}
 		wait = l.Renew
 		idle := t.seat.n.mono() - time.Duration(t.stepped.Load())

@@ -77,9 +77,23 @@ func (s *seat) show(v sighting) {
 	}
 }
 
+// serving is the tenure that may answer; nil: there is none, or its runner hangs and its time is over.
+func (s *seat) serving() *tenure {
+	t := s.current.Load()
+	if t == nil {
+		return nil
+	}
+	select {
+	case <-t.over:
+		return nil
+	default:
+		return t
+	}
+}
+
 // settled tells whether somebody answers for the partition.
 func (s *seat) settled() bool {
-	if s.current.Load() != nil {
+	if s.serving() != nil {
 		return true
 	}
 	_, held := s.heldElsewhere()

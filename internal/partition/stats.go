@@ -111,7 +111,7 @@ func (y *tally) read() Stats {
 func (s *seat) stats() Stats {
 	st := s.tally.read()
 	st.Partition = s.partition
-	if t := s.current.Load(); t != nil {
+	if t := s.serving(); t != nil {
 		st.Owned, st.Epoch, st.Seq = true, t.epoch, t.seq.Load()
 	}
 	return st

@@ -45,6 +45,7 @@ type tenure struct {
 	given     chan struct{}       // asks for the hand-over
 	lost      chan error          // written once, by the renewal or an outranking call
 	done      chan struct{}       // closed when the runner has ended
+	over      chan struct{}       // closed when the own deadline is past, even if the runner hangs
 	wg        sync.WaitGroup      // commit, readers, renewal
 	seq       atomic.Int64        // of the newest commit; read by stats
 	stepped   atomic.Int64        // mono of the newest finished step, in ns; read by the renewal
@@ -129,6 +130,7 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		given:     make(chan struct{}, 1),
 		lost:      make(chan error, 1),
 		done:      make(chan struct{}),
+		over:      make(chan struct{}),
 		waiters:   map[engine.ReplyID]*call{},
 	}
 	t.born = s.n.mono()
@@ -241,11 +243,14 @@ func (t *tenure) enqueueGone(id engine.ReplyID) {
 }
 
 // ask hands a call to the runner and waits for its answer. The channel has no buffer: a call that was
-// handed over is answered by the runner exactly once, whatever becomes of the tenure.
+// handed over is answered by the runner exactly once, whatever becomes of the tenure. Nobody waits for a runner that hangs
+// beyond its right to answer.
 func (t *tenure) ask(c *call) answered {
 	select {
 	case t.calls <- c:
 	case <-t.done:
+		return answered{err: noOwner(t.seat.partition)}
+	case <-t.over:
 		return answered{err: noOwner(t.seat.partition)}
 	case <-c.ctx.Done():
 		return answered{err: fmt.Errorf("call: %w", c.ctx.Err())}
@@ -253,10 +258,13 @@ func (t *tenure) ask(c *call) answered {
 	select {
 	case a := <-c.answer:
 		return a
+	case <-t.over:
+		return answered{err: noOwner(t.seat.partition)}
 	case <-c.ctx.Done():
 		select {
 		case t.gone <- c.reply:
 		case <-t.done:
+		case <-t.over:
 		}
 		return answered{err: fmt.Errorf("call: %w", c.ctx.Err())}
 	}
