@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Mutants switch one part of the adapter off each.
@@ -80,3 +81,9 @@ func ReadAfter(ctx context.Context, s *Store, what func()) error {
 
 // Vacuum vacuums as the upkeep does.
 func Vacuum(ctx context.Context, s *Store) { s.vacuum(ctx) }
+
+// CheckHearing makes a listener ask after so much silence whether its connection lives.
+func CheckHearing(s *Store, after time.Duration) { s.hearCheck = after }
+
+// Evict is what a successor does after it has waited in vain.
+func Evict(ctx context.Context, s *Store, seen store.PartitionRow) error { return s.evict(ctx, seen) }

@@ -9,13 +9,16 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/taktsched/takt/internal/store"
 )
 
 const (
 	hintChannel = "takt_hint"
-	hearPause   = time.Second // before a listener connects again
+	hearPause   = time.Second      // before a listener connects again
+	hearCheck   = 30 * time.Second // of silence, after which a listener asks whether the connection lives
+	hearAnswer  = 5 * time.Second  // for the answer to that
 )
 
 var qHint = statement(`SELECT pg_notify('` + hintChannel + `', $1)`)
@@ -127,7 +130,7 @@ func (s *Store) listen(ctx context.Context, wake func(int), heard func()) (err e
 	}
 	heard()
 	for {
-		n, err := conn.WaitForNotification(ctx)
+		n, err := s.notification(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -135,6 +138,25 @@ func (s *Store) listen(ctx context.Context, wake func(int), heard func()) (err e
 			if p, err := strconv.Atoi(part); err == nil { // else it is nobody's of ours
 				wake(p)
 			}
+		}
+	}
+}
+
+// notification waits for one. A connection whose other end is gone without a word is silent, too, so that it is asked now
+// and then.
+func (s *Store) notification(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	for {
+		waiting, cancel := context.WithTimeout(ctx, s.hearCheck)
+		n, err := conn.WaitForNotification(waiting)
+		cancel()
+		if err == nil || ctx.Err() != nil || !pgconn.Timeout(err) || conn.IsClosed() {
+			return n, err
+		}
+		asking, cancel := context.WithTimeout(ctx, hearAnswer)
+		err = conn.Ping(asking)
+		cancel()
+		if err != nil {
+			return nil, err
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -159,8 +161,19 @@ func again(ensure, f func() error) error {
 	}
 }
 
-// monthLock is the advisory lock under which months are made and dropped, by one session at a time.
-const monthLock = 0x74616b74_6d6f6e
+// Advisory locks: a month is made or dropped by one session at a time, and one month is dropped at a time. A drop waits for
+// readers, which may be long; who makes another month, maybe for a commit, does not wait for it.
+const (
+	dropLock   = 0x74616b74_6d6f6e
+	monthClass = 0x6d6f6e
+)
+
+// monthLock is the lock of one table, of class monthClass.
+func monthLock(name string) int32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // cannot fail
+	return int32(h.Sum32())      //nolint:gosec // any number will do
+}
 
 const monthState = `SELECT CASE WHEN c.oid IS NULL THEN 'none' WHEN i.inhrelid IS NULL THEN 'loose'
 	WHEN i.inhdetachpending THEN 'leaving' ELSE 'there' END
@@ -174,7 +187,7 @@ func (s *Store) makeMonth(ctx context.Context, table string, m month) error {
 	return s.write(ctx, op, func(w *link) error {
 		name := table + "_" + m.name
 		var state string
-		if _, err := w.conn.Exec(w.ctx, `SELECT pg_advisory_xact_lock($1)`, int64(monthLock)); err != nil {
+		if _, err := w.conn.Exec(w.ctx, `SELECT pg_advisory_xact_lock($1, $2)`, int32(monthClass), monthLock(name)); err != nil {
 			return err
 		}
 		if err := w.conn.QueryRow(w.ctx, monthState, name, table).Scan(&state); err != nil {
@@ -217,8 +230,9 @@ func (s *Store) monthsOf(ctx context.Context, table string, before job.Instant) 
 		}
 		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, name := range names {
-			t, wrong := time.Parse("2006_01", name[len(table)+1:])
-			if m := monthOf(job.InstantOf(t)); wrong == nil && m.to <= int64(before) { // past and future are never dropped whole
+			of, ours := strings.CutPrefix(name, table+"_") // else somebody attached it by hand
+			t, wrong := time.Parse("2006_01", of)
+			if m := monthOf(job.InstantOf(t)); ours && wrong == nil && m.to <= int64(before) { // past and future are never dropped whole
 				all = append(all, m)
 			}
 		}
@@ -238,14 +252,17 @@ func (s *Store) dropMonth(ctx context.Context, table string, m month) error {
 	defer c.Release()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.people.patience)
 	defer cancel()
-	if _, err := c.Exec(patience, `SELECT pg_advisory_lock($1)`, int64(monthLock)); err != nil {
-		return classify(op, err)
-	}
 	defer func() {
-		if _, err := c.Exec(patience, `SELECT pg_advisory_unlock($1)`, int64(monthLock)); err != nil {
-			_ = c.Conn().Close(patience) // the lock goes with the session
+		if _, err := c.Exec(patience, `SELECT pg_advisory_unlock_all()`); err != nil {
+			_ = c.Conn().Close(patience) // the locks go with the session
 		}
 	}()
+	if _, err := c.Exec(patience, `SELECT pg_advisory_lock($1)`, int64(dropLock)); err != nil {
+		return classify(op, err)
+	}
+	if _, err := c.Exec(patience, `SELECT pg_advisory_lock($1, $2)`, int32(monthClass), monthLock(name)); err != nil {
+		return classify(op, err)
+	}
 	var state string
 	if err := c.QueryRow(patience, monthState, name, table).Scan(&state); err != nil {
 		return classify(op, err)

@@ -65,13 +65,15 @@ type Store struct {
 	months  months
 	care    care
 	hints   hints
-	name    string
-	log     *slog.Logger
-	walk    int // rows that a list looks at for one page, see walkRows
-	swept   sweptUpTo
-	skip    mutant
-	mutate  func(q query, text string) string // nil in production
-	closing sync.Once
+	// hearCheck is that of the same name, but in tests.
+	hearCheck time.Duration
+	name      string
+	log       *slog.Logger
+	walk      int // rows that a list looks at for one page, see walkRows
+	swept     sweptUpTo
+	skip      mutant
+	mutate    func(q query, text string) string // nil in production
+	closing   sync.Once
 }
 
 // mutant switches a part of the adapter off, so that a test can show that the exam sees it. All false
@@ -89,7 +91,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, badAddress()
 	}
 	defaults(&c)
-	s := &Store{dsn: parsed, walk: walkRows, name: c.Name, log: c.Log}
+	s := &Store{dsn: parsed, walk: walkRows, hearCheck: hearCheck, name: c.Name, log: c.Log}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

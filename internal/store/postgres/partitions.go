@@ -23,9 +23,10 @@ var (
 
 	qAcquire = statement(`UPDATE partitions SET owner = $1, epoch = greatest(epoch + 1, last_token + 1, $2)
 		WHERE id = $3 AND owner = $4 AND epoch = $5 AND (SELECT beat FROM partition_beats WHERE id = $3) = $6`)
-	// Who holds the row of a partition: the transaction that is its xmax.
+	// Who holds the row of a partition: the transaction that is its xmax. Not when another has it meanwhile: its commits are its own.
 	qEvict = statement(`SELECT pg_terminate_backend(l.pid) FROM partitions p JOIN pg_locks l
-		ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = p.xmax WHERE p.id = $1 AND l.pid <> pg_backend_pid()`)
+		ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = p.xmax
+		WHERE p.id = $1 AND p.owner = $2 AND p.epoch = $3 AND l.pid <> pg_backend_pid()`)
 	qRenew = statement(`UPDATE partition_beats SET beat = beat + 1
 		WHERE id = $1 AND EXISTS (SELECT 1 FROM partitions WHERE id = $1 AND owner = $2 AND owner <> '' AND epoch = $3) RETURNING beat`)
 	qRelease = statement(`UPDATE partitions SET owner = '' WHERE id = $1 AND owner = $2 AND epoch = $3`)
@@ -95,7 +96,7 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 	}
 	err := s.writeOn(ctx, s.takers, "acquire partition", take)
 	if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == troubles["55P03"].code || e.Code == troubles["57014"].code) {
-		if err := s.evict(ctx, seen.Partition); err != nil {
+		if err := s.evict(ctx, seen); err != nil {
 			return store.PartitionRow{}, err
 		}
 		err = s.writeOn(ctx, s.takers, "acquire partition", take)
@@ -108,11 +109,11 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 
 // evict ends the session that has held a partition's row for P/2. An owner that froze while it was sending its commit
 // leaves the database waiting for the rest of it, with the row locked, and before PostgreSQL 17 no time-out ends that.
-func (s *Store) evict(ctx context.Context, partition int) error {
+func (s *Store) evict(ctx context.Context, seen store.PartitionRow) error {
 	return s.writeOn(ctx, s.takers, "acquire partition", func(w *link) error {
-		n, err := w.exec(qEvict, partition)
+		n, err := w.exec(qEvict, seen.Partition, seen.Owner, int64(seen.Epoch))
 		if err == nil && n > 0 {
-			s.log.Warn("The connection of a partition's former owner, which left a commit half sent, was ended; the partition is taken over now", "partition", partition)
+			s.log.Warn("The connection of a partition's former owner, which left a commit half sent, was ended; the partition is taken over now", "partition", seen.Partition)
 		}
 		return err
 	})
