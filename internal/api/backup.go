@@ -16,6 +16,7 @@ import (
 const (
 	pathBackup    = "/api/v1/backup"
 	backupTimeout = time.Hour // for the copy of a large database
+	backupRate    = 64 << 10  // bytes of it that a reader must take in a second, an hour aside: the copy fills the disk until then
 )
 
 func (s *server) backups() {
@@ -40,7 +41,7 @@ func (s *server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamRespon
 		hc.SetHeader("Content-Type", "application/vnd.sqlite3")
 		hc.SetHeader("Content-Length", strconv.FormatInt(size, 10))
 		hc.SetStatus(http.StatusOK)
-		err := copyRenewing(hc.BodyWriter(), file)
+		err := copyRenewing(hc.BodyWriter(), file, time.Now().Add(backupTimeout+time.Duration(size/backupRate)*time.Second))
 		if e := file.Close(); err == nil {
 			err = e
 		}
@@ -50,8 +51,9 @@ func (s *server) getBackup(ctx context.Context, _ *struct{}) (*huma.StreamRespon
 	}}, nil
 }
 
-// copyRenewing gives each piece, not the whole, the time of an answer: a database may be large and its reader slow.
-func copyRenewing(to io.Writer, from io.Reader) error {
+// copyRenewing gives each piece, not the whole, the time of an answer: a database may be large and its reader slow. A reader
+// that takes bytes for ever is left at the end.
+func copyRenewing(to io.Writer, from io.Reader, end time.Time) error {
 	w, ok := to.(http.ResponseWriter)
 	if !ok {
 		_, err := io.Copy(to, from)
@@ -61,7 +63,11 @@ func copyRenewing(to io.Writer, from io.Reader) error {
 	for {
 		n, err := from.Read(piece)
 		if n > 0 {
-			_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // see bound
+			deadline := time.Now().Add(writeTimeout)
+			if deadline.After(end) {
+				deadline = end
+			}
+			_ = conn.SetWriteDeadline(deadline) // see bound
 			if _, err := w.Write(piece[:n]); err != nil {
 				return err
 			}

@@ -88,6 +88,24 @@ func TestBackupSlowReader(t *testing.T) {
 	})
 }
 
+// A reader that takes a few bytes now and then, for ever, does not keep the copy for ever either.
+func TestBackupDrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		r, closed := download(t, make([]byte, 16<<20), func(conn net.Conn) {
+			for buf := make([]byte, 16<<10); ; time.Sleep(10 * time.Second) { // three hours, were it let
+				if _, err := io.ReadFull(conn, buf); err != nil {
+					return
+				}
+			}
+		})
+		<-closed
+		if took := time.Since(begun); took < time.Hour || took > time.Hour+6*time.Minute || !strings.Contains(r.log.String(), "was not read to its end") {
+			t.Errorf("after %v: %s", took, r.log)
+		}
+	})
+}
+
 // A reader that stops reading does not keep the copy.
 func TestBackupReaderStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -231,6 +232,35 @@ func TestLogLimit(t *testing.T) {
 	list, err := n.client().Logs(t.Context(), execution, takt.LogQuery{Page: takt.Page{Limit: 5000}})
 	if err != nil || list.Dropped == nil || *list.Dropped != dropped {
 		t.Errorf("the list says %+v, %v", list.Dropped, err)
+	}
+}
+
+// Counts of missing lines that a worker makes up add up to a large number, never to a negative one.
+func TestLogCountsSaturate(t *testing.T) {
+	n := startNode(t)
+	execution := n.run(`{"pool":"web","handler":"index","shards":{"count":2}}`)
+	o := asked[takt.OpenResponse](n, "POST", work+"open", opened)
+	head := `{"session":"` + o.Session + `","epoch":` + strconv.FormatInt(o.Epoch, 10) + `,"call":`
+	const most = 1<<53 - 1
+	line := fmt.Sprintf(`{"at":1700000000000,"stream":"dropped","dropped":{"lines":%d,"bytes":%d}}`, most, most)
+	lines := `"lines":[` + strings.Repeat(line+",", 4999) + line + `]`
+	for _, a := range asked[takt.PollResponse](n, "POST", work+"poll", head+`2,"number":1,"free":4,"waitMs":20000}`).Assignments {
+		item := fmt.Sprintf(`{"execution":%q,"shard":%d,"token":%d,"offset":`, execution, a.Shard, a.Token)
+		asked[takt.LogResponse](n, "POST", work+"log", `{"chunks":[`+item+`0,`+lines+`}]}`)
+		asked[takt.LogResponse](n, "POST", work+"log", `{"chunks":[`+item+`5000,`+lines+`,"final":true}]}`)
+	}
+	for _, query := range []string{"shard=0", "shard=1", "attempt=1"} {
+		after := ""
+		for {
+			l := asked[takt.LogList](n, "GET", execs+"/"+execution+"/logs?limit=5000&"+query+"&after="+after, "")
+			if after = url.QueryEscape(l.Next); l.More {
+				continue
+			}
+			if l.Dropped == nil || *l.Dropped != (takt.Dropped{Lines: most, Bytes: most}) {
+				t.Errorf("%s: missing are %+v, want %d", query, l.Dropped, int64(most))
+			}
+			break
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func (c *Control) LogsDropped(ctx context.Context, f store.LogFilter) (lines, by
 	heads, err := c.logs.LogHeads(ctx, f.Execution, f.Shard)
 	for _, h := range heads {
 		if f.Attempt == 0 || f.Attempt == h.Attempt {
-			lines, bytes = lines+h.DroppedLines, bytes+h.DroppedBytes
+			lines, bytes = store.AddCount(lines, h.DroppedLines), store.AddCount(bytes, h.DroppedBytes)
 		}
 	}
 	return lines, bytes, err

@@ -3,6 +3,18 @@ package store
 // logTail bounds in bytes what is kept of a log beyond its limit.
 const logTail = 16 << 10
 
+// mostCounted is where counts of what is missing stop: the largest number that is exact in JSON. Workers report counts, and
+// what they report may be anything.
+const mostCounted = 1<<53 - 1
+
+// AddCount adds counts of at least 0; a sum that is too large stays at 2^53-1.
+func AddCount(sum, more int64) int64 {
+	if sum >= mostCounted-more {
+		return mostCounted
+	}
+	return sum + more
+}
+
 // LogTail keeps the newest lines of those over a log's limit, at most 16 KiB and a sixteenth of the limit: how
 // something ended is what is read first. What is missing then are so many lines and bytes.
 func LogTail(over []LogLine, limit int64) (tail []LogLine, lines, bytes int64) {
@@ -14,7 +26,7 @@ func LogTail(over []LogLine, limit int64) (tail []LogLine, lines, bytes int64) {
 	}
 	for i := range over[:from] {
 		l, b := over[i].Missing()
-		lines, bytes = lines+l, bytes+b
+		lines, bytes = AddCount(lines, l), AddCount(bytes, b)
 	}
 	return over[from:], lines, bytes
 }

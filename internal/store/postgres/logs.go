@@ -220,8 +220,8 @@ func (h *logHead) take(w *link, a *store.AppendLogs, c *store.LogChunk) error {
 	kept := 0
 	for i := range fresh {
 		l := &fresh[i]
-		h.DroppedLines += l.DroppedLines
-		h.DroppedBytes += l.DroppedBytes
+		h.DroppedLines = store.AddCount(h.DroppedLines, l.DroppedLines)
+		h.DroppedBytes = store.AddCount(h.DroppedBytes, l.DroppedBytes)
 		if h.full != logRoom {
 			continue
 		}

@@ -51,11 +51,11 @@ func (h *logHead) beyond(w *link, a *store.AppendLogs, c *store.LogChunk, more [
 	}
 	for i := range more {
 		if l := &more[i]; l.Stream != store.LogDropped { // what the others count is in
-			h.DroppedLines, h.DroppedBytes = h.DroppedLines+1, h.DroppedBytes+int64(len(l.Bytes))
+			h.DroppedLines, h.DroppedBytes = store.AddCount(h.DroppedLines, 1), store.AddCount(h.DroppedBytes, int64(len(l.Bytes)))
 		}
 	}
 	tail, lines, bytes := store.LogTail(append(old.lines, more...), a.Limit)
-	h.unsaidLines, h.unsaidBytes = h.unsaidLines+lines, h.unsaidBytes+bytes
+	h.unsaidLines, h.unsaidBytes = store.AddCount(h.unsaidLines, lines), store.AddCount(h.unsaidBytes, bytes)
 	if h.full == logFull && h.unsaidLines > 0 || h.Closed {
 		if err := h.say(w, c, h.Next-int64(max(len(tail), len(more))), a.At); err != nil {
 			return err
