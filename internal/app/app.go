@@ -153,8 +153,9 @@ func (a *App) Node() *partition.Node { return a.node }
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var unused fresh
 	srv := &http.Server{
-		Handler: a.handler, MaxHeaderBytes: headerBytes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		Handler: a.handler, ConnState: unused.note, MaxHeaderBytes: headerBytes, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		ErrorLog: slog.NewLogLogger(a.cfg.Logger.Handler(), slog.LevelWarn),
 	}
 	var wg sync.WaitGroup
@@ -175,6 +176,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	<-nodeDone // hanging polls have ended, partitions are free
 	if nodeErr == nil {
+		unused.end()
 		dctx, stop := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 		if err := srv.Shutdown(dctx); err != nil {
 			a.cfg.Logger.Warn("some calls did not end in time; their connections are cut", "err", err)
