@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/jobfile"
 	"github.com/taktsched/takt/internal/schedule"
 )
@@ -117,6 +118,9 @@ func (d *documents) lint(cmd *cobra.Command) ([]lintItem, error) {
 				return nil, &failure{code: exitUsage, what: one.where, why: err.Error()} // it was checked when the file was read
 			}
 			items = append(items, lintOf(one.where, one.spec.Cron, s)...)
+			if anchored := one.spec.Every != 0 && one.spec.Phase == 0; anchored {
+				continue // it counts from a creation that no file tells
+			}
 			if today := time.Now().In(schedule.Zone(s)); schedule.Matches(s, time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, today.Location())) {
 				midnight[schedule.Zone(s).String()]++
 			}
@@ -147,7 +151,7 @@ func schedulesOf(doc *jobfile.Doc) (all []placedSpec) {
 	j := &doc.Job
 	add := func(name string, s *takt.ScheduleSpec) {
 		spec := jobfile.SpecOf(s)
-		spec.Seed = j.Metadata.Namespace + "/" + j.Metadata.Name
+		spec.Seed = job.Seed(cmp.Or(j.Metadata.Namespace, "default"), j.Metadata.Name)
 		all = append(all, placedSpec{fmt.Sprintf("%s:%d %s %s", doc.File, doc.Line, j.Metadata.Name, name), spec})
 	}
 	if j.Spec.Schedule != nil {

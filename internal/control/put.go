@@ -85,7 +85,7 @@ func checkPut(r *PutRequest) error {
 	if e := job.CheckLabels(r.Labels); e != nil {
 		return e
 	}
-	return r.Spec.Validate()
+	return r.Spec.Validate(job.Seed(r.Namespace, r.Name))
 }
 
 func badName(field string) error {

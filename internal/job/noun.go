@@ -24,9 +24,12 @@ type Definition struct {
 
 // Parse makes the schedule of one of the job's specs. Every error is a *schedule.Error.
 func (d *Definition) Parse(s schedule.Spec) (schedule.Schedule, error) {
-	s.Seed = d.Namespace + "/" + d.Name
+	s.Seed = Seed(d.Namespace, d.Name)
 	return schedule.Parse(s, d.CreatedAt.Time())
 }
+
+// Seed is what gives H and the spread in a job's schedules their values.
+func Seed(namespace, name string) string { return namespace + "/" + name }
 
 // Spec is what a job says. Defaults are not written into it: a zero field means the default that the
 // methods below apply. The JSON names are the stored form; renaming one needs a migration.

@@ -39,10 +39,11 @@ var (
 // digits, '.' and '-', with a letter or digit at both ends.
 func ValidName(s string) bool { return namePattern.MatchString(s) }
 
-// Validate checks everything in the spec that can be checked without looking elsewhere. The error is an
+// Validate checks everything in the spec that can be checked without looking elsewhere; seed is that of its job, see
+// Seed. The error is an
 // *Error of KindInvalid or KindTooLarge whose Field is the path in a job document, such as
 // "spec.retry.backoff.factor".
-func (s *Spec) Validate() error {
+func (s *Spec) Validate(seed string) error {
 	if !ValidName(s.Pool) {
 		return invalid("bad_name", "spec.pool", "%.64q is no name", s.Pool).
 			WithHint("names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends")
@@ -67,7 +68,10 @@ func (s *Spec) Validate() error {
 	if s.Shards < 0 || s.Shards > MaxShards {
 		return invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards)
 	}
-	for _, check := range []func() error{s.validateSchedules, s.Retry.validate, s.Timeout.validate} {
+	if err := s.validateSchedules(seed); err != nil {
+		return err
+	}
+	for _, check := range []func() error{s.Retry.validate, s.Timeout.validate} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -91,7 +95,7 @@ func (s *Spec) validateTexts() error {
 	return nil
 }
 
-func (s *Spec) validateSchedules() error {
+func (s *Spec) validateSchedules(seed string) error {
 	if len(s.Schedules) > MaxSchedules {
 		return invalid("too_many_schedules", "spec.schedules", "a job has at most %d schedules", MaxSchedules)
 	}
@@ -107,7 +111,9 @@ func (s *Spec) validateSchedules() error {
 			return invalid("bad_name", field+".name", "%.64q is no name, or two schedules have it", one.ID)
 		}
 		seen[one.ID] = true
-		_, err := schedule.Parse(one.Spec, time.Time{})
+		planned := one.Spec
+		planned.Seed = seed // as the engine reads it: some values of H never come
+		_, err := schedule.Parse(planned, time.Time{})
 		if err == nil {
 			continue
 		}

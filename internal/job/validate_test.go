@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func TestValidate(t *testing.T) {
 	} {
 		spec := validSpec()
 		c.wrong(&spec)
-		err := spec.Validate()
+		err := spec.Validate("default/a")
 		if job.KindOf(err) != c.kind {
 			t.Errorf("%s: %v, want kind %q", c.name, err, c.kind)
 			continue
@@ -92,10 +93,45 @@ func TestValidateSaysWhere(t *testing.T) {
 	t.Parallel()
 	spec := validSpec()
 	spec.Schedules[0].Cron = "0 22-2 * * *"
-	err := spec.Validate()
+	err := spec.Validate("default/a")
 	e, ok := err.(*job.Error)
 	if !ok || !strings.Contains(e.Message, "position 3") || !strings.Contains(e.Hint, "from 22") {
 		t.Errorf("%v, %+v", err, e)
+	}
+}
+
+// TestValidateAsPlanned: what is taken can be planned, and what can be planned is taken, whatever the job's name gives H and
+// the spread, and whenever the job is created.
+func TestValidateAsPlanned(t *testing.T) {
+	t.Parallel()
+	created := job.InstantOf(time.Date(2026, 11, 20, 3, 4, 5, 0, time.UTC))
+	start, end := created.Time().Add(time.Hour), created.Time().Add(20*time.Hour)
+	for _, planned := range []schedule.Spec{
+		{Cron: "0 0 H(29-31) 4 *"},
+		{Cron: "0 H * * *", Start: start, End: end},
+		{Cron: "0 4 * * *", Jitter: time.Hour, Start: start, End: created.Time().Add(90 * time.Minute)},
+		{Every: 15 * time.Hour, Start: start, End: end},
+		{Every: 15 * time.Hour, Phase: time.Hour, Start: start, End: end},
+	} {
+		taken := 0
+		for i := range 40 {
+			d := job.Definition{Namespace: "default", Name: fmt.Sprintf("job-%d", i), CreatedAt: created, Spec: validSpec()}
+			d.Spec.Schedules[0].Spec = planned
+			refused := d.Spec.Validate(job.Seed(d.Namespace, d.Name))
+			_, err := d.Parse(planned)
+			if (refused == nil) != (err == nil) {
+				t.Fatalf("%+v of %s: validation says %v, the plan %v", planned, d.Name, refused, err)
+			}
+			if err == nil {
+				taken++
+			}
+		}
+		if taken == 0 {
+			t.Errorf("%+v is never taken", planned)
+		}
+		if _, err := schedule.Parse(planned, time.Unix(0, 0)); err != nil { // a file is judged before its job has a name
+			t.Errorf("%+v: %v, though it may fire", planned, err)
+		}
 	}
 }
 

@@ -103,7 +103,7 @@ func onlyQuartz(day, weekday string) bool {
 
 // ParseExpression reads a cron expression in a dialect. A macro such as @daily is a word of all of them.
 // seed gives the values of H (spread by hash): the same seed, the same values; a text with H and without a
-// seed is read all the same, as one among many.
+// seed is read all the same, as one among many, of which another may fire when it never does.
 func ParseExpression(text string, dialect Dialect, seed string) (*Expression, *Error) {
 	if len(text) > MaxText {
 		return nil, cronError(0, "", "longer than %d bytes", MaxText)
@@ -126,10 +126,16 @@ func ParseExpression(text string, dialect Dialect, seed string) (*Expression, *E
 	}
 	minute, hour, day := fields[1], fields[2], fields[3]
 	e.interval = strings.ContainsAny(minute.text+hour.text, "*/")
-	if !e.canFire() {
+	if !e.canFire() && (seed != "" || !hashed(text)) {
 		return nil, cronError(day.pos, "name a day that the month has", "this day never comes in the given months, so the job would never run")
 	}
 	return &e, nil
+}
+
+// hashed tells whether an expression holds an H, which no name of a month or weekday begins with.
+func hashed(text string) bool {
+	return slices.ContainsFunc(strings.FieldsFunc(strings.ToUpper(text), func(r rune) bool { return strings.ContainsRune(" \t,", r) }),
+		func(item string) bool { return item[0] == 'H' })
 }
 
 // readVixie reads the six fields of seconds6 by Vixie's rules.

@@ -60,10 +60,10 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 		return nil, &Error{Field: "endAt", Message: "it comes before the start"}
 	}
 	w := window{s, spec.Start, spec.End}
-	if _, ok := base(s).(rate); ok && spec.Phase == 0 {
-		return w, nil // what lies in it depends on the anchor, which who checks a definition does not know yet
-	}
-	if !w.fires() {
+	// What lies in the window is not known to who checks a definition before it has an anchor or a seed.
+	_, anchored := base(s).(rate)
+	open := anchored && spec.Phase == 0 || spec.Seed == "" && (spec.Jitter > 0 || hashed(spec.Cron))
+	if !open && !w.fires() {
 		return nil, &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run"}
 	}
 	return w, nil
