@@ -62,7 +62,7 @@ func (s *seat) moving(now time.Duration) bool {
 // restful tells that the partition has not moved for balance for a while, away from here or to here.
 func (s *seat) restful(now time.Duration) bool {
 	at := time.Duration(s.moves.Load())
-	return at == 0 || now >= at+moveEvery
+	return at == 0 || now >= at+moveEvery || s.n.cfg.Switches.NeverRests
 }
 
 // give asks the runner to hand the partition over.

@@ -58,6 +58,9 @@ type Switches struct {
 	EpochsIgnored    bool // calls that have met a higher epoch are answered
 	RenewWithoutStep bool // no watchdog: a runner that hangs keeps its lease
 	NeverSitsOut     bool // a server that nobody reaches keeps what it owns
+	NeverRests       bool // a partition moves for balance whenever somebody comes first for it
+	ReleasesUnsaid   bool // a server that stops releases what it has before it says that it stops
+	ClockUpperBound  bool // the database's clock is taken to be as far as it can be
 	LineageIgnored   bool // a database that forgot its tail is used as if it had not
 }
 

@@ -88,7 +88,7 @@ func (n *Node) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		n.running.Store(false)
-		if n.members != nil {
+		if n.members != nil && !n.cfg.Switches.ReleasesUnsaid {
 			n.members.announce()
 		}
 		die(nil)
@@ -201,7 +201,7 @@ func (n *Node) Ready() error {
 	}
 	for _, s := range n.seats {
 		if !n.running.Load() || !s.settled() {
-			return job.Errorf(job.KindUnavailable, "not_ready", "partition %d has no owner that is ready", s.partition)
+			return job.Errorf(job.KindUnavailable, "not_ready", "partition %d has no owner that is ready", s.partition).WithCause(s.why())
 		}
 	}
 	return nil

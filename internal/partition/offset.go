@@ -89,6 +89,9 @@ func (o *offset) measure(ctx context.Context) error {
 		}
 		if trip := after - before; best < 0 || trip < best {
 			best, base, at, local = trip, t.Round(0), after, o.n.cfg.Wall().Round(0)
+			if o.n.cfg.Switches.ClockUpperBound {
+				base = base.Add(trip)
+			}
 		}
 		if best <= measureGood || after-begun >= o.n.cfg.Lease.OwnerTTL/10 { // a slow database: the look that this is part of must end
 			break

@@ -48,6 +48,7 @@ type seat struct {
 	outrankedAt time.Duration // mono, see outranked
 	seen        sighting      // newest, for Ready
 	held        time.Duration // mono when another was last seen to hold it; 0: never
+	trouble     error         // that ended the newest tenure; nil: it was handed over, or there was none
 }
 
 func newSeat(n *Node, partition int) *seat {
@@ -100,6 +101,13 @@ func (s *seat) settled() bool {
 	return held
 }
 
+// why is what ended the newest tenure.
+func (s *seat) why() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
+}
+
 // heldElsewhere tells whether another server holds the partition and renews its lease.
 func (s *seat) heldElsewhere() (store.PartitionRow, bool) {
 	s.mu.Lock()
@@ -128,6 +136,9 @@ func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
 		s.failures = 0
 	}
 	s.carried = end.carry
+	s.mu.Lock()
+	s.trouble = end.err
+	s.mu.Unlock()
 	s.blame(t, end)
 	switch end.why {
 	case endStopped:
@@ -206,6 +217,11 @@ func (s *seat) elsewhere(v sighting) {
 	if v.row.Owner != "" {
 		s.refuse(s.carried)
 		s.carried = nil
+	}
+	if v.row.Owner != "" && v.row.Owner != s.n.cfg.Incarnation {
+		s.mu.Lock()
+		s.trouble = nil
+		s.mu.Unlock()
 	}
 }
 
