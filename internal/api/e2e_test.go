@@ -18,12 +18,12 @@ import (
 
 // node is a whole server on SQLite behind a real socket.
 type node struct {
-	t    *testing.T
+	t    testing.TB
 	base string
 	stop func() // again does nothing
 }
 
-func startNode(t *testing.T, change ...func(*app.Config)) *node {
+func startNode(t testing.TB, change ...func(*app.Config)) *node {
 	t.Helper()
 	cfg := app.Config{DataDir: t.TempDir(), Listen: "127.0.0.1:0", NoSync: true, Version: "v0-test"}
 	for _, c := range change {
