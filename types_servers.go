@@ -15,6 +15,8 @@ type ServerStatus struct {
 	Unreachable []string `json:"unreachable,omitempty" doc:"Names of the servers that it cannot reach."`
 	Partitions  []int    `json:"partitions" nullable:"false" doc:"What it owns."`
 	UptimeMs    *int64   `json:"uptimeMs,omitempty" doc:"As it says itself; missing when it does not answer."`
+
+	ClockAheadMs *int64 `json:"clockAheadMs,omitempty" doc:"How far its clock is ahead of the database's, as it says itself; negative: behind. Missing when it does not answer, or the database has no clock of its own. More than 5 s is alarmed about; jobs are planned by the database's clock."`
 }
 
 // ServerList lists the servers on a database.

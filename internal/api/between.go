@@ -12,7 +12,7 @@ import (
 // server, there is nothing.
 func (s *server) between() {
 	s.mux.HandleFunc("POST "+peer.PathInspect, s.ofServers(s.peerInspect))
-	s.mux.HandleFunc("POST "+peer.PathStats, s.ofServers(func(*http.Request) (any, error) { return s.counted(), nil }))
+	s.mux.HandleFunc("POST "+peer.PathStats, s.ofServers(func(*http.Request) (any, error) { return s.ofItself(), nil }))
 	s.mux.HandleFunc("POST "+peer.PathPing, s.ofServers(func(*http.Request) (any, error) { return struct{}{}, nil }))
 }
 

@@ -138,8 +138,22 @@ func (s *server) ready(ctx context.Context, _ *struct{}) (*text, error) {
 		return nil, storeAway(err)
 	}
 	if err := s.node.Ready(); err != nil {
-		return nil, job.Errorf(job.KindNoOwner, "partitions_not_owned", "not every partition has an owner that is ready").
-			WithHint("right after a start this takes a moment").WithCause(err)
+		if why := errors.Unwrap(err); unwritable(why) != "" { // a small question is answered where a commit finds no room
+			return nil, storeAway(why)
+		}
+		return nil, s.unready(err)
 	}
 	return plain("ready"), nil
+}
+
+// unready says why calls cannot be served although the store answers.
+func (s *server) unready(cause error) *job.Error {
+	for _, m := range s.cluster.Members() {
+		if m.Incarnation == s.incarnation && m.SitsOut {
+			return job.Errorf(job.KindUnavailable, "sits_out", "this server sits out: no other server can reach it at %s", m.Address).
+				WithHint("`takt get servers -o wide` at another server shows who cannot reach it; --advertise URL names the address that others call").WithCause(cause)
+		}
+	}
+	return job.Errorf(job.KindNoOwner, "partitions_not_owned", "not every partition has an owner that is ready").
+		WithHint("right after a start this takes a moment; `takt get servers` shows who owns what").WithCause(cause)
 }

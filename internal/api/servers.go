@@ -98,10 +98,10 @@ func (s *server) fromMember(ctx context.Context, m *partition.Member, owned map[
 	for _, incarnation := range m.Unreachable {
 		out.Unreachable = append(out.Unreachable, cmp.Or(names[incarnation], incarnation))
 	}
-	var st takt.Stats
+	var st ofItself
 	switch {
 	case out.Self:
-		out.Live, st = true, s.counted()
+		out.Live, st = true, s.ofItself()
 	case !m.Lives || s.peers == nil:
 		return out
 	default:
@@ -109,6 +109,22 @@ func (s *server) fromMember(ctx context.Context, m *partition.Member, owned map[
 			return out // what the rows say is shown without what it says itself
 		}
 	}
-	out.UptimeMs = &st.UptimeMs
+	out.UptimeMs, out.ClockAheadMs = &st.UptimeMs, st.ClockAheadMs
+	return out
+}
+
+// ofItself is what a server tells others about itself. Servers of two builds understand each other: what is missing
+// is not shown.
+type ofItself struct {
+	takt.Stats
+	ClockAheadMs *int64 `json:"clockAheadMs,omitempty"`
+}
+
+func (s *server) ofItself() ofItself {
+	out := ofItself{Stats: s.counted()}
+	if c := s.cluster.Clock(); c.Measured {
+		ms := c.Ahead.Milliseconds()
+		out.ClockAheadMs = &ms
+	}
 	return out
 }
