@@ -10,11 +10,11 @@ import (
 	"github.com/taktsched/takt"
 )
 
-var serverHeader = []string{"SERVER", "STATE", "PARTITIONS", "BEAT", "UP", "ADDRESS", "BUILD", "CANNOT-REACH", "INCARNATION"}
+var serverHeader = []string{"SERVER", "STATE", "PARTITIONS", "BEAT", "UP", "CLOCK", "ADDRESS", "BUILD", "CANNOT-REACH", "INCARNATION"}
 
 func (q *get) servers(ctx context.Context, c *takt.Client, _ []string) (*listing, error) {
 	list, err := c.Servers(ctx)
-	l := &listing{value: list, header: serverHeader, narrow: 7}
+	l := &listing{value: list, header: serverHeader, narrow: 8}
 	for i := range list.Items {
 		l.rows = append(l.rows, serverRow(&list.Items[i]))
 	}
@@ -25,7 +25,7 @@ func (q *get) servers(ctx context.Context, c *takt.Client, _ []string) (*listing
 }
 
 func serverRow(s *takt.ServerStatus) []string {
-	state, up := "live", ""
+	state, up, clock := "live", "", ""
 	switch {
 	case !s.Live:
 		state = "silent"
@@ -35,6 +35,9 @@ func serverRow(s *takt.ServerStatus) []string {
 	if s.UptimeMs != nil {
 		up = age(time.Duration(*s.UptimeMs) * time.Millisecond)
 	}
-	return []string{s.Name, state, strconv.Itoa(len(s.Partitions)), age(time.Duration(s.LastBeatMs) * time.Millisecond), up, s.Address, s.Build,
+	if s.ClockAheadMs != nil {
+		clock = age(time.Duration(*s.ClockAheadMs) * time.Millisecond)
+	}
+	return []string{s.Name, state, strconv.Itoa(len(s.Partitions)), age(time.Duration(s.LastBeatMs) * time.Millisecond), up, clock, s.Address, s.Build,
 		strings.Join(s.Unreachable, ","), s.Incarnation}
 }

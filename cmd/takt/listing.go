@@ -213,4 +213,4 @@ func (w *watched) lines(l *listing) (lines []watchLine, err error) {
 }
 
 // passing are the columns that change although nothing happens.
-var passing = []string{"NEXT", "LAST", "PLANNED", "TOOK", "LEASE", "BEAT", "OPENED", "STARTED", "ENDED", "SKEW"}
+var passing = []string{"NEXT", "LAST", "PLANNED", "TOOK", "LEASE", "BEAT", "OPENED", "STARTED", "ENDED", "SKEW", "UP", "CLOCK"}
