@@ -3,6 +3,7 @@
 package pg_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,6 +65,7 @@ func (c *child) kill() {
 type server struct {
 	*child
 	name, addr  string
+	dsn         string // "": the fleet's
 	incarnation string
 	lives       int
 }
@@ -162,7 +164,7 @@ func (f *fleet) start(s *server) {
 	f.t.Helper()
 	s.lives++
 	s.incarnation = fmt.Sprintf("%s.%d.%d", s.name, s.lives, time.Now().UnixNano())
-	s.child = f.spawn(s.name, role{Server: &serverRole{DSN: f.dsn, Listen: s.addr, Name: s.name, Incarnation: s.incarnation, Loss: f.loss, Lease: f.lease}})
+	s.child = f.spawn(s.name, role{Server: &serverRole{DSN: cmp.Or(s.dsn, f.dsn), Listen: s.addr, Name: s.name, Incarnation: s.incarnation, Loss: f.loss, Lease: f.lease}})
 }
 
 func (f *fleet) startAll() {

@@ -135,7 +135,7 @@ func work(ctx context.Context, r *workerRole) error {
 		wg.Go(func() { ended[i] = one.Run(ctx) })
 	}
 	wg.Wait()
-	return errors.Join(append(ended, w.witness.Close())...)
+	return errors.Join(errors.Join(ended...), w.witness.Close())
 }
 
 // run goes its steps, a checkpoint behind each but the last, and then makes one effect.
