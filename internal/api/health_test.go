@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/taktsched/takt/internal/api"
+	"github.com/taktsched/takt/internal/job"
 )
 
 // heart is a store whose pings take a while.
@@ -101,4 +103,16 @@ func TestReadyOutlivesItsCaller(t *testing.T) {
 			t.Errorf("%d %s, %d pings", w.Code, w.Body, h.beats)
 		}
 	})
+}
+
+// A store may answer a small question and yet take no commit: the reason of that is told.
+func TestReadyTellsWhyNothingCommits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, nil)
+	full := job.Errorf(job.KindUnavailable, "disk_full", "no room").WithHint("make some")
+	r.owners.unready = job.Errorf(job.KindUnavailable, "not_ready", "partition 3 has no owner").WithCause(full)
+	w := r.do(get("/readyz"))
+	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, "the disk of the database is full") || !strings.Contains(body, "make some") {
+		t.Errorf("%d %s", w.Code, body)
+	}
 }
