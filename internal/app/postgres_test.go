@@ -16,6 +16,7 @@ import (
 
 	"github.com/taktsched/takt/internal/app"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/store/postgres/pgtest"
 )
 
@@ -64,7 +65,7 @@ func join(t *testing.T, dsn string, change ...func(*app.Config)) *member {
 	m.stop = sync.OnceValue(func() time.Duration {
 		began := time.Now()
 		cancel()
-		if err := <-done; err != nil {
+		if err := <-done; err != nil && !errors.Is(err, partition.ErrCrashed) {
 			t.Error(err)
 		}
 		http.DefaultClient.CloseIdleConnections()

@@ -60,7 +60,7 @@ func TestMutantClockUpperBound(t *testing.T) {
 				cfg.Switches.ClockUpperBound = mutant
 			})
 			c.until(10*time.Second, wanted(1, "a"))
-			if early := n.node.Now().Sub(time.Now()) > time.Millisecond; early != mutant {
+			if early := time.Until(n.node.Now()) > time.Millisecond; early != mutant {
 				t.Errorf("mutant %v: planned by %s at %s", mutant, n.node.Now(), time.Now())
 			}
 		})
