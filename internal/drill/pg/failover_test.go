@@ -40,6 +40,7 @@ func both(dsn string, primary, standby *pgtest.Cluster) string {
 // epoch and no token that anybody has seen comes again, nothing is granted until leases that were forgotten have ended,
 // and what was forgotten happens again under higher tokens only.
 func TestFailover(t *testing.T) {
+	waits(t)
 	primary := pgtest.New(t, pgtest.Options{})
 	dsn := primary.Empty(t)
 	f := newFleet(t, dsn, 2, drillLease())
@@ -153,6 +154,7 @@ func (v *evidence) held(since time.Time, d time.Duration) {
 
 // TestFailoverWithoutLoss is the same with a synchronous standby and --db-loss none: nothing is forgotten, and nobody waits.
 func TestFailoverWithoutLoss(t *testing.T) {
+	waits(t)
 	primary := pgtest.New(t, pgtest.Options{})
 	dsn := primary.Empty(t)
 	f := newFleet(t, dsn, 2, drillLease())
@@ -189,10 +191,12 @@ func TestFailoverWithoutLoss(t *testing.T) {
 
 // TestRestoredDump restores an old dump beside what runs, under workers that go on: the same cluster, another database.
 func TestRestoredDump(t *testing.T) {
+	waits(t)
 	pg := pgtest.New(t, pgtest.Options{})
 	f := newFleet(t, pg.Empty(t), 2, drillLease())
 	f.table = usersTable(t)
 	planned := f.underLoad()
+	time.Sleep(2 * time.Second) // so that there is something that the dump knows
 	dump := filepath.Join(f.dir, "dump")
 	f.tool("pg_dump", "-Fc", "-f", dump, pg.AdminDSN(pgtest.Name(f.dsn)))
 	time.Sleep(5 * time.Second) // what follows is forgotten

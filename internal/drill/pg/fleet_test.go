@@ -38,6 +38,15 @@ func length(t *testing.T, short time.Duration) time.Duration {
 	return d
 }
 
+// waits is for a drill that lasts for more than one lease, most of which it waits: it runs beside others, and not with -short.
+func waits(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a minute of waiting for leases")
+	}
+	t.Parallel()
+}
+
 // drillLease has the default lengths: on a machine that is busy with other things shorter ones end by themselves.
 func drillLease() partition.Lease { return partition.Lease{}.Filled() }
 
