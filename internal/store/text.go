@@ -120,3 +120,12 @@ func flat(m map[string]string) string {
 	}
 	return b.String()
 }
+
+// JournalFacts is what a Reader shows of stored facts, whose form is the engine's business (engine.PackFacts): a JSON list of objects.
+func JournalFacts(stored string) (json.RawMessage, error) {
+	facts, err := engine.UnpackFacts([]byte(stored))
+	if err != nil {
+		return nil, err
+	}
+	return engine.AppendFacts(nil, facts), nil
+}

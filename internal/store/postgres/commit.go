@@ -89,7 +89,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 	if f.Owner == "" { // a released partition has no owner, which is nobody's name
 		return fenced("fence", "commit %d of partition %d by nobody", b.Seq, f.Partition)
 	}
-	facts := string(engine.AppendFacts(nil, b.Facts))
+	facts := string(engine.PackFacts(nil, b.Facts))
 	c := commit{store: s, fence: f, batch: b}
 	c.add(qFence, b.Seq, int64(b.LastToken), f.Partition, f.Owner, int64(f.Epoch))
 	if err := c.forgetKeys(ctx); err != nil {

@@ -245,7 +245,9 @@ func (s *Store) Journal(ctx context.Context, partition int, afterSeq int64, limi
 			var j store.JournalRow
 			var facts string
 			err := rows.Scan(&j.Partition, &j.Seq, (*int64)(&j.Epoch), (*int64)(&j.At), &facts)
-			j.Facts = []byte(facts)
+			if err == nil {
+				j.Facts, err = store.JournalFacts(facts)
+			}
 			all = append(all, j)
 			return err
 		})
