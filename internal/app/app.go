@@ -28,6 +28,7 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 2 * time.Minute
 	drainTimeout  = 2 * time.Second // for answers on their way at a graceful stop
+	closeTimeout  = time.Second     // for connections to the database
 )
 
 // App is an assembled node.
@@ -229,7 +230,7 @@ func (a *App) Close() (err error) {
 			a.peers.Close()
 		}
 		if a.owned {
-			errs = append(errs, a.store.Close())
+			errs = append(errs, a.closeStore())
 		}
 		if a.lock != nil {
 			errs = append(errs, a.lock.release())
@@ -237,4 +238,22 @@ func (a *App) Close() (err error) {
 		err = errors.Join(errs...)
 	})
 	return err
+}
+
+// closeStore closes the database. One that hangs does not let go of its connections for long; they end with the process.
+func (a *App) closeStore() error {
+	if a.cfg.Database == "" {
+		return a.store.Close()
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.store.Close() }()
+	timer := time.NewTimer(closeTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		a.cfg.Logger.Warn("the database does not let go of this server's connections; they end with the process")
+		return nil
+	}
 }
