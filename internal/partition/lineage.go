@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -57,6 +58,9 @@ func (t *tenure) hold(ctx context.Context, loaded engine.Loaded) (bool, error) {
 	if err != nil || lineage == "" || lineage == t.row.Lineage {
 		return false, err
 	}
+	if sameHistory(t.row.Lineage, lineage) {
+		return true, t.settleOn(ctx, lineage)
+	}
 	if t.seat.n.keptTail(t.row.Lineage) {
 		t.log.Info("the database failed over and loses nothing by that: going on at once", "lineage", lineage, "settled", t.row.Lineage)
 		return true, t.settleOn(ctx, lineage)
@@ -82,6 +86,12 @@ func (t *tenure) hold(ctx context.Context, loaded engine.Loaded) (bool, error) {
 		}
 	}
 	return true, t.settleOn(ctx, lineage)
+}
+
+// sameHistory tells that a row settled on the history by a shorter name: a store may learn to tell more histories apart, and
+// appends what it tells them by. In an upgrade nobody waits for that.
+func sameHistory(settled, now string) bool {
+	return settled != "" && strings.HasPrefix(now, settled+"/")
 }
 
 // settleOn writes the history into the partition's row.

@@ -138,3 +138,32 @@ func TestRestoredFileIsHeldOnce(t *testing.T) {
 		c.until(time.Second, wanted(2, "a"))
 	})
 }
+
+// A store that has learned to tell more histories apart names the one that it is on longer than rows have it: that is no
+// failover. Another history of the shorter name's is one.
+func TestLongerNameOfTheSameHistory(t *testing.T) {
+	inCity(t, 4, func(c *city) {
+		c.failOver("h/1")
+		a := c.join("a", 1, nil)
+		c.until(time.Minute, wanted(4, "a"))
+		c.leave(a)
+		c.failOver("h/1/20.30")
+		b := c.join("b", 1, nil)
+		c.until(10*time.Second, wanted(4, "b"))
+		rows, err := c.st.PartitionRows(context.Background())
+		if err != nil || rows[0].Lineage != "h/1/20.30" {
+			t.Errorf("settled on %q, %v", rows[0].Lineage, err)
+		}
+		c.leave(b)
+		for _, other := range []string{"h/1/20.31", "h/2/20.31"} {
+			c.failOver(other)
+			n := c.join(other[4:], 1, nil)
+			time.Sleep(15 * time.Second)
+			if n := len(n.node.Stats()); n > 0 {
+				t.Errorf("%d engines, fifteen seconds after a failover to %s", n, other)
+			}
+			time.Sleep(15 * time.Second)
+			c.leave(n)
+		}
+	})
+}
