@@ -76,9 +76,17 @@ func classify(op string, err error) error {
 		return job.Errorf(job.KindUnavailable, "store_closed", "%s: the database is closed", op)
 	case lost(err):
 		return job.Errorf(job.KindUnavailable, "database_unreachable", "%s: the database cannot be reached", op).
-			WithHint("check that it runs and that its address is right").WithCause(plain(err))
+			WithHint("%s", reach(err)).WithCause(plain(err))
 	}
 	return job.Errorf(job.KindInternal, "database_fault", "%s failed", op).WithCause(plain(err))
+}
+
+// reach says what to do about a database that cannot be reached.
+func reach(err error) string {
+	if _, refused := errors.AsType[*pgconn.ConnectError](err); refused && strings.Contains(err.Error(), "tls error") { // it has no type
+		return "check sslmode and sslrootcert in its address, and whether PostgreSQL has ssl on: it runs, but TLS with it failed"
+	}
+	return "check that it runs and that its address is right"
 }
 
 func classifyState(op string, pg *pgconn.PgError, err error) error {

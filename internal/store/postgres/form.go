@@ -31,7 +31,8 @@ func Where(dsn string) (where string, err error) {
 	return "postgres " + host + "/" + c.Database, nil
 }
 
-// Inspect reads the form of a database and changes nothing. One without Takt's tables has no version.
+// Inspect reads the form of a database and changes nothing. One without Takt's tables has no version; one that no server
+// could use is refused as by Open.
 func Inspect(ctx context.Context, dsn string) (form store.Form, err error) {
 	const op = "read the database's version"
 	c, err := pgx.ParseConfig(dsn)
@@ -43,12 +44,16 @@ func Inspect(ctx context.Context, dsn string) (form store.Form, err error) {
 		return form, classify(op, err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	var there bool
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('`+versionTable+`') IS NOT NULL`).Scan(&there); err != nil {
+	a, err := look(ctx, conn)
+	if err != nil {
 		return form, classify(op, err)
 	}
+	a.readOnly = false // nothing is written
+	if err := a.unfit(); err != nil {
+		return form, err
+	}
 	var applied []int64
-	if there {
+	if a.ours {
 		rows, err := conn.Query(ctx, `SELECT DISTINCT version_id FROM `+versionTable+` WHERE version_id > 0 AND is_applied ORDER BY version_id`)
 		if err == nil {
 			applied, err = pgx.CollectRows(rows, pgx.RowTo[int64])

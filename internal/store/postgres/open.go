@@ -225,15 +225,23 @@ type about struct {
 // check refuses a database that Takt cannot work with, before anything is written.
 func (s *Store) check(ctx context.Context) error {
 	return s.snapshot(ctx, s.keeper, "open the database", func(r *link) error {
-		var a about
-		if err := r.conn.QueryRow(r.ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),
-			current_setting('default_transaction_read_only')::bool OR pg_is_in_recovery(), to_regclass('`+versionTable+`') IS NOT NULL,
-			to_regclass('meta') IS NOT NULL OR to_regclass('partitions') IS NOT NULL OR to_regclass('jobs') IS NOT NULL`).
-			Scan(&a.version, &a.shown, &a.encoding, &a.readOnly, &a.ours, &a.others); err != nil {
+		a, err := look(r.ctx, r.conn)
+		if err != nil {
 			return err
 		}
 		return a.unfit()
 	})
+}
+
+// look asks a database about itself.
+func look(ctx context.Context, conn interface {
+	QueryRow(ctx context.Context, text string, args ...any) pgx.Row
+}) (a about, err error) {
+	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_version'), current_setting('server_encoding'),
+			current_setting('default_transaction_read_only')::bool OR pg_is_in_recovery(), to_regclass('`+versionTable+`') IS NOT NULL,
+			to_regclass('meta') IS NOT NULL OR to_regclass('partitions') IS NOT NULL OR to_regclass('jobs') IS NOT NULL`).
+		Scan(&a.version, &a.shown, &a.encoding, &a.readOnly, &a.ours, &a.others)
+	return a, err
 }
 
 func (a about) unfit() error {

@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -63,6 +65,12 @@ func TestOpenRefuses(t *testing.T) {
 		}
 		_, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn})
 		wantKind(t, code, err, job.KindOf(err), code)
+		form, err := postgres.Inspect(t.Context(), dsn) // of a newer one it tells by what it differs
+		if code == "not_a_takt_database" {
+			wantKind(t, code, err, job.KindInvalid, code)
+		} else if err != nil || form.Ahead != 2 {
+			t.Errorf("%s: form %+v, %v", code, form, err)
+		}
 	}
 	_, err := postgres.Open(t.Context(), postgres.Config{DSN: c.Empty(t), Partitions: 4097})
 	wantKind(t, "too many partitions", err, job.KindInvalid, "bad_partitions")
@@ -70,6 +78,24 @@ func TestOpenRefuses(t *testing.T) {
 	wantKind(t, "LATIN1", postgres.Unfit(150004, "15.4", "LATIN1"), job.KindInvalid, "bad_encoding")
 	if err := postgres.Unfit(140000, "14.0", "UTF8"); err != nil {
 		t.Errorf("PostgreSQL 14: %v", err)
+	}
+}
+
+// A database that does not speak TLS is said to be that, and not to be away.
+func TestTLSIsNamed(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	name := "/" + pgtest.Name(c.Database(t))
+	for _, mode := range []string{"require", "verify-full"} {
+		_, err := postgres.Open(t.Context(), postgres.Config{DSN: "postgres://takt@" + c.HostPort() + name + "?sslmode=" + mode})
+		wantKind(t, mode, err, job.KindUnavailable, "database_unreachable")
+		if e, _ := errors.AsType[*job.Error](err); e == nil || !strings.Contains(e.Hint, "sslmode") {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	_, err := postgres.Open(t.Context(), postgres.Config{DSN: "postgres://takt@127.0.0.1:1" + name + "?sslmode=require"})
+	if e, _ := errors.AsType[*job.Error](err); e == nil || strings.Contains(e.Hint, "sslmode") {
+		t.Errorf("nobody listens: %v", err)
 	}
 }
 
