@@ -291,12 +291,30 @@ func fetch[T any](ctx context.Context, c *Client, op, path string, query url.Val
 	return send[T](ctx, c, request{op: op, method: http.MethodGet, path: path, query: query}, true)
 }
 
+// try makes a call once. One that may be repeated is not waited for for ever while there are other servers: a server that
+// hangs takes connections all the same.
+func (c *Client) try(ctx context.Context, r request, out any, repeatable bool) error {
+	if waits := r.query.Has("waitMs"); !repeatable || waits || len(c.x.servers) < 2 || c.retryFor < 0 {
+		return c.x.do(ctx, c.http, r, out)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, max(c.retryFor/3, leastTry), errCallTimeout)
+	defer cancel()
+	err := c.x.do(limited, c.http, r, out)
+	if ctx.Err() == nil && errors.Is(err, errCallTimeout) {
+		return unreachable(r.op, errCallTimeout)
+	}
+	return err
+}
+
+// leastTry is longer than a server needs to say that its database does not answer.
+const leastTry = 5 * time.Second
+
 // send makes a call, again and again while servers are unavailable if it may be repeated.
 func send[T any](ctx context.Context, c *Client, r request, repeatable bool) (T, error) {
 	var out, none T
 	b := backoff{max: 2 * time.Second, jitter: c.jitter}
 	for began := time.Now(); ; {
-		err := c.x.do(ctx, c.http, r, &out)
+		err := c.try(ctx, r, &out, repeatable)
 		if err == nil {
 			return out, nil
 		}

@@ -3,6 +3,7 @@ package takt
 import (
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -27,4 +28,26 @@ func TestNextServerWhenUnavailable(t *testing.T) {
 			t.Errorf("%s: asked %v", kind, hosts)
 		}
 	}
+}
+
+// A server that hangs (a paused machine) takes the call and never answers: the next one is asked.
+func TestNextServerWhenOneHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hosts := map[string]int{}
+		_, c := newDesk(t, ClientConfig{Server: "http://a, b:1,"}, func(w http.ResponseWriter, r *http.Request) {
+			hosts[r.URL.Host]++
+			if r.URL.Host == "a" {
+				<-r.Context().Done()
+				return
+			}
+			say(200, "{}")(w, r)
+		})
+		began := time.Now()
+		if _, err := c.Stats(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < leastTry || took > leastTry+time.Second || hosts["a"] != 1 {
+			t.Errorf("it took %v, asked %v", took, hosts)
+		}
+	})
 }
