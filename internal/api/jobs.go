@@ -11,6 +11,7 @@ import (
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -185,14 +186,16 @@ func (s *server) put(p control.Put, err error) (*jobOutput, error) {
 func warnings(d *job.Definition, now time.Time) (out []takt.ProblemError) {
 	named := 0
 	for _, x := range d.Spec.Schedules {
-		field := "spec.schedule.at"
+		at := "spec.schedule."
 		if x.ID != job.MainSchedule {
-			field = fmt.Sprintf("spec.schedules[%d].at", named)
+			at = fmt.Sprintf("spec.schedules[%d].", named)
 			named++
 		}
-		if !x.At.IsZero() && !x.At.After(now) {
-			out = append(out, takt.ProblemError{Field: field, Code: "instant_passed", Message: "this instant has passed: the schedule does not fire (again)",
-				Hint: "name an instant that lies ahead, or run the job now: takt trigger " + d.Name})
+		x.Seed = job.Seed(d.Namespace, d.Name)
+		if field := schedule.Passed(x.Spec, now); field != "" {
+			message, hint := schedule.PassedText(field)
+			out = append(out, takt.ProblemError{Field: at + field, Code: "instant_passed", Message: message,
+				Hint: hint + ", or run the job now: takt trigger " + d.Name})
 		}
 	}
 	return out

@@ -106,18 +106,20 @@ func SpecOf(s *takt.ScheduleSpec) schedule.Spec {
 	return spec
 }
 
-// Passed are warnings about instants that are not after now: such a schedule does not fire.
+// Passed are warnings about schedules that have no instant after now: they do not fire.
 func (d *Doc) Passed(now time.Time) (warnings Errors) {
-	check := func(at *time.Time, field string) {
-		if at != nil && !at.After(now) {
-			warnings = append(warnings, d.At(field, "this instant has passed: the schedule does not fire (again)", "name an instant that lies ahead"))
+	check := func(s *takt.ScheduleSpec, at string) {
+		if field := schedule.Passed(SpecOf(s), now); field != "" {
+			message, hint := schedule.PassedText(field)
+			warnings = append(warnings, d.At(at+"."+field, message, hint))
 		}
 	}
 	if s := d.Job.Spec.Schedule; s != nil {
-		check(s.At, "spec.schedule.at")
+		check(s, "spec.schedule")
 	}
 	for i := range d.Job.Spec.Schedules {
-		check(d.Job.Spec.Schedules[i].At, fmt.Sprintf("spec.schedules[%d].at", i))
+		one := d.Job.Spec.Schedules[i].Schedule()
+		check(&one, fmt.Sprintf("spec.schedules[%d]", i))
 	}
 	return warnings
 }
