@@ -26,6 +26,8 @@ type session struct {
 	telling   bool          // it is in stepState.polls
 	alarm     alarm
 	clock     *time.Duration // how far its clock is ahead; nil: it has not said. For people, nothing hangs on it
+
+	clockWrong bool // somebody was told that it is off by more than ClockAlarm
 }
 
 type waiting struct {
@@ -125,8 +127,13 @@ func (e *Engine) clockOf(s *session, ahead *time.Duration) {
 	if ahead == nil {
 		return
 	}
-	wrong := func(d *time.Duration) bool { return d != nil && d.Abs() > ClockAlarm }
-	if wrong(ahead) && !wrong(s.clock) {
+	behind := func(d *time.Duration) bool { return d != nil && *d < -ClockAlarm }
+	switch {
+	case ahead.Abs() <= ClockAlarm:
+		s.clockWrong = false
+	case s.clockWrong, behind(ahead) && !behind(s.clock): // a call that lay at a frozen server looks like that, once
+	default:
+		s.clockWrong = true
 		e.traceFact(Fact{Kind: FactWorkerClock, Session: s.ID, Worker: s.Worker, Note: ahead.String()})
 	}
 	s.clock = ahead
