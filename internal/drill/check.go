@@ -234,20 +234,23 @@ func checkOneResult(ix *index, fail failFunc) {
 }
 
 func checkNoLateRenewal(ix *index, fail failFunc) {
-	newest := map[shardID]job.Token{}
-	for i, e := range ix.Events {
+	newest := map[shardID]*Event{}
+	for i := range ix.Events {
+		e := &ix.Events[i]
 		s := shardID{e.Execution, e.Shard}
 		switch e.Kind {
 		case engine.FactLeaseGranted:
-			newest[s] = max(newest[s], e.Token)
+			if n := newest[s]; n == nil || n.Token < e.Token {
+				newest[s] = e
+			}
 		case engine.FactLeaseRenewed:
 			l := ix.byToken[tokenID{e.Partition, e.Token}]
 			switch {
 			case l == nil:
 				fail(e.Seq, "token %d was renewed and never granted", e.Token)
-			case newest[l.shard] > e.Token:
-				fail(e.Seq, "token %d of shard %s was renewed after token %d had been granted", e.Token, l.shard, newest[l.shard])
-			case l.end >= 0 && l.end < i && !l.expired:
+			case newest[l.shard] != nil && newest[l.shard].Token > e.Token && newest[l.shard].precedes(e):
+				fail(e.Seq, "token %d of shard %s was renewed after token %d had been granted", e.Token, l.shard, newest[l.shard].Token)
+			case l.end >= 0 && l.end < i && !l.expired && ix.Events[l.end].precedes(e):
 				fail(e.Seq, "token %d of shard %s was renewed after its lease had ended", e.Token, l.shard)
 			}
 			for _, newer := range ix.leasesOf(l) { // owners that do not know of each other have no common order but time
@@ -259,3 +262,7 @@ func checkNoLateRenewal(ix *index, fail failFunc) {
 		}
 	}
 }
+
+// precedes tells of an event that stands before another one whether it was before it: one owner's events are in order, but what
+// an owner did while a commit of its was on the way, which then failed, stands behind what the next owner committed in its place.
+func (e *Event) precedes(o *Event) bool { return e.Epoch == o.Epoch || e.when().Before(o.when()) }

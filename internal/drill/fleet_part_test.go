@@ -1,12 +1,7 @@
 package drill_test
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"os"
-	"runtime"
 	"testing"
-	"testing/cryptotest"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -162,41 +157,5 @@ func (f *fleet) planned(after time.Time, limit time.Duration) {
 			f.t.Errorf("planned in %d of %d pools after %v", len(made), len(fleetPools), took)
 			return
 		}
-	}
-}
-
-// TestFleetReplay plays one seed of the fleet five times, as TestReplay does.
-func TestFleetReplay(t *testing.T) {
-	if raceOn || testing.Short() {
-		t.Skip("the race detector shuffles goroutines: `make test` plays this one without it")
-	}
-	procs := runtime.GOMAXPROCS(1)
-	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
-	var first [32]byte
-	seed := uint64(4)
-	if *oneSeed >= 0 {
-		seed = uint64(*oneSeed)
-	}
-	for i := range 5 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			cryptotest.SetGlobalRandom(t, 1)
-			parts := playTempest(t, seed, nil)
-			var text []byte
-			for _, e := range parts[fleetPartitions].Events {
-				text = fmt.Appendf(text, "%d %d %d %v %v %+v\n", e.Partition, e.Seq, e.At, e.When, e.Trace, e.Fact)
-			}
-			if *dump != "" {
-				if err := os.WriteFile(fmt.Sprintf("%s.%d", *dump, i), text, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			sum := sha256.Sum256(text)
-			if i == 0 {
-				first = sum
-			}
-			if sum != first {
-				t.Errorf("run %d differs from run 0", i)
-			}
-		})
 	}
 }

@@ -154,11 +154,9 @@ func (s *tempest) strike() {
 	l := s.f.servers[name]
 	switch n := s.dice.IntN(100); {
 	case n < 20: // its process dies
-		s.f.sink(name, true)
-		s.back[name] = time.Now().Add(d)
+		s.away(name, true, d)
 	case n < 35: // it is stopped, and soon started again
-		s.f.sink(name, false)
-		s.back[name] = time.Now().Add(d / 5)
+		s.away(name, false, d/5)
 	case n < 50: // it is cut off from the database
 		l.st.setCut(true)
 		s.later(d, func() { l.st.setCut(false) })
@@ -187,6 +185,15 @@ func (s *tempest) strike() {
 			s.c.net.Deafen(name, false)
 		})
 	}
+}
+
+// away ends a server for d. Its end takes a time that net/http draws by itself: the script goes on at an instant after it
+// that does not depend on that.
+func (s *tempest) away(name string, abrupt bool, d time.Duration) {
+	on := time.Now().Add(6 * time.Second)
+	s.f.sink(name, abrupt)
+	time.Sleep(time.Until(on))
+	s.back[name] = on.Add(d)
 }
 
 // returns starts the servers whose time has come.
