@@ -110,7 +110,7 @@ func (s *server) listJobs(ctx context.Context, in *struct {
 	}
 	list := takt.JobList{Items: make([]takt.Job, len(rows)), Next: next}
 	for i := range rows {
-		list.Items[i] = in.Secrets.shown(s.fromJob(&rows[i]), &rows[i].Definition)
+		list.Items[i] = in.shown(s.fromJob(&rows[i]), &rows[i].Definition)
 	}
 	return &answer[takt.JobList]{list}, nil
 }
@@ -123,7 +123,7 @@ func (s *server) getJob(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: in.Secrets.shown(s.fromJob(&row), &row.Definition)}, nil
+	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: in.shown(s.fromJob(&row), &row.Definition)}, nil
 }
 
 func (s *server) putJob(ctx context.Context, in *putJobInput) (*jobOutput, error) {
