@@ -11,13 +11,13 @@ func TestBackoffOfAHandOver(t *testing.T) {
 	refused := func(code string) error {
 		return &Error{Problem: Problem{Status: 503, Kind: "unavailable", Code: code}, RetryAfter: time.Second}
 	}
-	for code, want := range map[string][]time.Duration{
+	for code, want := range map[string][]int64{
 		"no_owner":          {50, 100, 200, 1400, 1800},
 		"store_unavailable": {1050, 1100, 1200, 1400, 1800},
 	} {
 		b := backoff{max: 2 * time.Second, jitter: func(time.Duration) time.Duration { return 0 }}
 		for i, ms := range want {
-			if got := b.after(refused(code)); got != ms*time.Millisecond {
+			if got := b.after(refused(code)); got.Milliseconds() != ms {
 				t.Errorf("%s, try %d: a pause of %v, want %dms", code, i+1, got, ms)
 			}
 		}
