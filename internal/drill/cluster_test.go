@@ -227,10 +227,11 @@ func (c *cluster) put(name string, spec takt.JobSpec) takt.Job {
 	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: name}, Spec: spec}
 	var err error
 	for range 50 { // the client sends it once
-		made := takt.Job{}
-		if made, err = c.people.PutJob(c.t.Context(), j, takt.PutOptions{}); err == nil {
+		made, e := c.people.PutJob(c.t.Context(), j, takt.PutOptions{})
+		if e == nil {
 			return made
 		}
+		err = e
 		time.Sleep(300 * time.Millisecond)
 	}
 	c.t.Fatal(err)
