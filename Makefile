@@ -53,7 +53,7 @@ race: postgres ## all tests with the race detector, PostgreSQL included
 	fi; \
 	if command -v $(CC) >/dev/null; then race=-race; else \
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
-	echo "$(GO) test $$race -timeout 15m ./..."; TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 15m ./...
+	echo "$(GO) test $$race -timeout 40m ./..."; TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 40m ./...
 
 replay: ## one seed of a virtual cluster five times, without the race detector, which shuffles goroutines
 	$(GO) test -count 1 -run TestReplay ./internal/drill
