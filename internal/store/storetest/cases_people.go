@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -181,11 +182,11 @@ var controlCases = []examCase{
 		var found []string
 		for _, e := range page.Entries {
 			if e.Kind == engine.EntryTrigger {
-				found = append(found, fmt.Sprint(e.ID-got[0].Entry, e.Execution[7:9], e.Definition.Name, string(e.Request.Params)))
+				found = append(found, fmt.Sprint(e.ID-got[0].Entry, hex.EncodeToString(e.Execution[7:9]), e.Definition.Name, string(e.Request.Params)))
 			}
 		}
-		equal(tb, "entries", found, []string{fmt.Sprint(0, all[0].Execution[7:9], "j", "1"), fmt.Sprint(got[1].Entry-got[0].Entry, all[1].Execution[7:9], "other", "2"),
-			fmt.Sprint(got[3].Entry-got[0].Entry, all[3].Execution[7:9], "j", "4")})
+		equal(tb, "entries", found, []string{fmt.Sprint(0, hex.EncodeToString(all[0].Execution[7:9]), "j", "1"), fmt.Sprint(got[1].Entry-got[0].Entry, hex.EncodeToString(all[1].Execution[7:9]), "other", "2"),
+			fmt.Sprint(got[3].Entry-got[0].Entry, hex.EncodeToString(all[3].Execution[7:9]), "j", "4")})
 		again, err := s.Triggers(ctx, all[:2], toFirst)
 		wantVerdict(tb, "again", err, "ok")
 		equal(tb, "again", []bool{again[0].Repeated, again[1].Repeated}, []bool{true, true})
