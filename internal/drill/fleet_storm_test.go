@@ -235,7 +235,7 @@ func TestFleetSeeds(t *testing.T) {
 	if testing.Short() || raceOn {
 		n = min(n, 2)
 	}
-	seeds := []uint64{}
+	seeds := []uint64{39} // once found something: a runner hung for almost two P
 	for i := range n {
 		seeds = append(seeds, uint64(i)+1)
 	}

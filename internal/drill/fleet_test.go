@@ -171,7 +171,7 @@ func (f *fleet) history() []*drill.History {
 	var parts []*drill.History
 	for p := range fleetPartitions {
 		h := *whole
-		h.Slack = 8 * time.Second // nobody judges while the partition has no owner
+		h.Slack = 12 * time.Second // nobody judges while there is no owner; one whose runner hung for up to P until it was not renewed and P − 0.5 s on its lease grants a full TTL (R7)
 		h.Events = slices.DeleteFunc(slices.Clone(whole.Events), func(e drill.Event) bool { return e.Partition != p })
 		h.Executions = slices.DeleteFunc(slices.Clone(whole.Executions), func(x job.Execution) bool { return partition.Of("default", x.Pool, fleetPartitions) != p })
 		elsewhere := func(worker string) bool { return partition.Of("default", poolOfWorker(worker), fleetPartitions) != p }
