@@ -18,8 +18,9 @@ func flagFault(err error) error {
 	}
 	must := map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number of at least 0", "float64": "a number",
 		"duration": "a length of time such as 90s, 10m or 2h30m", "bool": "true or false"}[bad.GetFlag().Value.Type()]
+	_, ours := bad.GetFlag().Value.(keepFlag) // words of our own
 	switch {
-	case must == "":
+	case must == "" || ours:
 		return usage(fmt.Sprintf("--%s %q: %v", bad.GetFlag().Name, bad.GetValue(), bad.Unwrap()))
 	case errors.Is(err, strconv.ErrRange):
 		must += ", and this one is too large or too small"
