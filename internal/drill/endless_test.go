@@ -25,7 +25,7 @@ import (
 
 // C79, lists without an end: whatever is asked for, an answer is a page of bounded size that comes soon, or a refusal.
 //
-//	TAKT_GROWTH_POSTGRES=2000000 TAKT_GROWTH_SQLITE=2000000 go test ./internal/drill -run TestListsWithoutEnd -v -timeout 2h
+//	TAKT_GROWTH_POSTGRES=2000000 TAKT_GROWTH_SQLITE=2000000 go test ./internal/drill -run TestC79ListsWithoutEnd -v -timeout 2h
 const (
 	endlessSmall = 3000
 	endlessTime  = 500 * time.Millisecond
@@ -65,7 +65,7 @@ func endless(c crop) map[string]asked {
 	}
 }
 
-func TestListsWithoutEnd(t *testing.T) {
+func TestC79ListsWithoutEnd(t *testing.T) {
 	t.Parallel()
 	fields(t, endlessSmall, func(t *testing.T, c crop, st store.Store, cfg app.Config, measured bool) {
 		if err := c.paged(t.Context(), st); err != nil {
