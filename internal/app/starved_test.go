@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,13 +43,7 @@ func TestStarvedPeople(t *testing.T) {
 		people.Go(func() { m.ask("GET", "/api/v1/namespaces/default/jobs/j", "") })
 		people.Go(func() { m.ask("POST", "/api/v1/namespaces/default/jobs/j/trigger", "") })
 	}
-	for full := false; !full; { // every connection of a pool of people's waits
-		if err := tx.QueryRow(t.Context(), `SELECT count(*) FILTER (WHERE application_name LIKE '% people') >= 8 OR
-				count(*) FILTER (WHERE application_name LIKE '% lists') >= 4
-			FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&full); err != nil {
-			t.Fatal(err)
-		}
-	}
+	awaitStarved(t, pg.AdminDSN(pgtest.Name(dsn)))
 	for i := range 5 {
 		body := fmt.Sprintf(`{"namespace":"default","pool":"p","worker":"w%d","incarnation":"i%d","handlers":["h"],"slots":1,"call":1}`, i, i)
 		if status, b := m.ask("POST", "/api/v1/worker/open", body); status != http.StatusOK {
@@ -63,6 +58,26 @@ func TestStarvedPeople(t *testing.T) {
 	}
 	people.Wait()
 	m.until("/api/v1/namespaces/default/jobs/j", ready)
+}
+
+// awaitStarved waits until every connection of a pool of people's waits for a lock. It asks on a connection of its own, outside
+// of any transaction: within one PostgreSQL shows the same activity for ever.
+func awaitStarved(t *testing.T, dsn string) {
+	t.Helper()
+	watcher, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watcher.Close(t.Context()) }() // it only read
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for full := false; !full; {
+		if err := watcher.QueryRow(ctx, `SELECT count(*) FILTER (WHERE application_name LIKE '% people') >= 8 OR
+				count(*) FILTER (WHERE application_name LIKE '% lists') >= 4
+			FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&full); err != nil {
+			t.Fatalf("no pool was ever full: %v", err)
+		}
+	}
 }
 
 // A database that gives no connections any more is told at /readyz and in the log; when it gives some again the server goes on by
