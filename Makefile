@@ -55,6 +55,9 @@ race: postgres ## all tests with the race detector, PostgreSQL included
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	echo "$(GO) test $$race -timeout 40m ./..."; TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 40m ./...
 
+drill: postgres ## servers, databases and networks that fail, on real processes and PostgreSQL: a quarter of an hour
+	TAKT_TEST_PG_REQUIRED=1 TAKT_DRILL=$${TAKT_DRILL:-20s} $(GO) test -v -count 1 -timeout 60m ./internal/drill/pg
+
 replay: ## one seed of a virtual cluster five times, without the race detector, which shuffles goroutines
 	$(GO) test -count 1 -run TestReplay ./internal/drill
 

@@ -64,22 +64,22 @@ func TestOwnDeadline(t *testing.T) {
 func TestFrozenBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &memory{}
-		freeze := false
+		var freeze atomic.Bool
 		st.onRenew = func() error { return job.Errorf(job.KindUnavailable, "away", "the database is away") }
 		r := newRig(t, st, func(c *partition.Config) {
 			c.Observe = func(partition.Observation) {
-				if freeze {
+				if freeze.Load() {
 					time.Sleep(10 * time.Second)
 				}
 			}
 		})
 		synctest.Wait()
-		freeze = true
+		freeze.Store(true)
 		wantKind(t, <-r.report("a"), job.KindNoOwner, "no_owner")
 		if got := st.commits(); got != 1 {
 			t.Errorf("%d commits, want 1", got)
 		}
-		freeze = false
+		freeze.Store(false)
 		r.end()
 	})
 }

@@ -40,6 +40,7 @@ func both(dsn string, primary, standby *pgtest.Cluster) string {
 // epoch and no token that anybody has seen comes again, nothing is granted until leases that were forgotten have ended,
 // and what was forgotten happens again under higher tokens only.
 func TestFailover(t *testing.T) {
+	drilled(t)
 	waits(t)
 	primary := pgtest.New(t, pgtest.Options{})
 	dsn := primary.Empty(t)
@@ -154,6 +155,7 @@ func (v *evidence) held(since time.Time, d time.Duration) {
 
 // TestFailoverWithoutLoss is the same with a synchronous standby and --db-loss none: nothing is forgotten, and nobody waits.
 func TestFailoverWithoutLoss(t *testing.T) {
+	drilled(t)
 	waits(t)
 	primary := pgtest.New(t, pgtest.Options{})
 	dsn := primary.Empty(t)
@@ -191,6 +193,7 @@ func TestFailoverWithoutLoss(t *testing.T) {
 
 // TestRestoredDump restores an old dump beside what runs, under workers that go on: the same cluster, another database.
 func TestRestoredDump(t *testing.T) {
+	drilled(t)
 	waits(t)
 	pg := pgtest.New(t, pgtest.Options{})
 	f := newFleet(t, pg.Empty(t), 2, drillLease())

@@ -47,6 +47,14 @@ func waits(t *testing.T) {
 	t.Parallel()
 }
 
+// drilled leaves a drill out unless TAKT_DRILL asks for it, as make drill does: each takes minutes of real leases.
+func drilled(t *testing.T) {
+	t.Helper()
+	if os.Getenv("TAKT_DRILL") == "" {
+		t.Skip("a drill of minutes: make drill, or TAKT_DRILL=20s")
+	}
+}
+
 // drillLease has the default lengths: on a machine that is busy with other things shorter ones end by themselves.
 func drillLease() partition.Lease { return partition.Lease{}.Filled() }
 

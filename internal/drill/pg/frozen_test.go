@@ -21,6 +21,7 @@ import (
 // TestFrozenOwner stops an owner with SIGSTOP for longer than its lease. The others take over; awake again it commits
 // nothing under its old epochs, answers no call by what it remembers, and drops its engines. Its workers keep their shards.
 func TestFrozenOwner(t *testing.T) {
+	drilled(t)
 	pg := pgtest.Start(t)
 	f := newFleet(t, pg.Empty(t), 3, drillLease())
 	planned := f.underLoad()

@@ -18,6 +18,7 @@ import (
 // TestFullDisk fills the file system that the tables are on. Nothing is decided meanwhile, that is said, and all goes on
 // when there is room again.
 func TestFullDisk(t *testing.T) {
+	drilled(t)
 	waits(t)
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a small file system")

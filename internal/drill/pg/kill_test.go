@@ -120,6 +120,7 @@ func (f *fleet) mustAsk(key string, err error) { f.t.Errorf("trigger %s: %v", ke
 // TestKill kills a random server again and again under load with executions of three kinds. Every planned instant has one
 // execution or a decision, what was acknowledged is there, each key had its effect once.
 func TestKill(t *testing.T) {
+	drilled(t)
 	pg := pgtest.Start(t)
 	f := newFleet(t, pg.Empty(t), 3, drillLease())
 	planned := f.underLoad()

@@ -16,6 +16,7 @@ import (
 // the owner is alive and of no use. The other one takes over where that lasts, no commit counts that came too late or
 // whose answer was lost and that was made again, and the server comes back by itself.
 func TestNetworkTrouble(t *testing.T) {
+	drilled(t)
 	waits(t)
 	pg := pgtest.Start(t)
 	f := newFleet(t, pg.Empty(t), 2, drillLease())

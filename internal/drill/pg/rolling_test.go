@@ -18,6 +18,7 @@ const (
 // TestRollingRestart stops three servers under load, one after the other, each gracefully, and starts it again. Each ends
 // in time with code 0, partitions change hands at once, no shard is restarted, and people see no error.
 func TestRollingRestart(t *testing.T) {
+	drilled(t)
 	pg := pgtest.Start(t)
 	f := newFleet(t, pg.Empty(t), 3, drillLease())
 	planned := f.underLoad()

@@ -34,6 +34,7 @@ type trouble struct {
 // TestDatabaseTrouble lets one database fail in several ways, one after the other, under load. Each time the servers say
 // so, refuse people's calls in bounded time, and go on by themselves; nothing is lost, and nothing happens twice.
 func TestDatabaseTrouble(t *testing.T) {
+	drilled(t)
 	waits(t)
 	pg := pgtest.New(t, pgtest.Options{Settings: map[string]string{"max_connections": "100"}})
 	f := newFleet(t, pg.Empty(t), 2, drillLease())
