@@ -15,7 +15,7 @@ help: ## list the targets
 build: ## build bin/takt
 	$(GO) build -trimpath -o bin/takt ./cmd/takt
 
-test: format vet cross lint race replay ## everything there is: format, vet, cross builds, linters, all tests with -race, replay
+test: format vet cross lint race replay ## format, vet, cross builds, linters, all tests with -race, replay; not the drills
 
 quick: ## all tests without -race
 	$(GO) test ./...
