@@ -83,7 +83,7 @@ func unwritable(err error) string {
 		switch e.Code {
 		case "disk_full":
 			return "the disk of the database is full"
-		case "not_writable":
+		case "not_writable", "database_read_only":
 			return "the database cannot be written"
 		case "disk_error":
 			return "the disk of the database fails"

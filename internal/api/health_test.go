@@ -109,10 +109,13 @@ func TestReadyOutlivesItsCaller(t *testing.T) {
 func TestReadyTellsWhyNothingCommits(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
-	full := job.Errorf(job.KindUnavailable, "disk_full", "no room").WithHint("make some")
-	r.owners.unready = job.Errorf(job.KindUnavailable, "not_ready", "partition 3 has no owner").WithCause(full)
-	w := r.do(get("/readyz"))
-	if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, "the disk of the database is full") || !strings.Contains(body, "make some") {
-		t.Errorf("%d %s", w.Code, body)
+	for code, says := range map[string]string{"disk_full": "the disk of the database is full", "not_writable": "the database cannot be written",
+		"database_read_only": "the database cannot be written", "disk_error": "the disk of the database fails", "database_gone": "the database file is gone"} {
+		cause := job.Errorf(job.KindUnavailable, code, "no commit").WithHint("make some")
+		r.owners.unready = job.Errorf(job.KindUnavailable, "not_ready", "partition 3 has no owner").WithCause(cause)
+		w := r.do(get("/readyz"))
+		if body := w.Body.String(); w.Code != http.StatusServiceUnavailable || !strings.Contains(body, says) || !strings.Contains(body, "make some") {
+			t.Errorf("%s: %d %s", code, w.Code, body)
+		}
 	}
 }
