@@ -37,7 +37,6 @@ func TestNetworkTrouble(t *testing.T) {
 		{"connections are reset", broken, 0, true},
 	} {
 		if !t.Run(x.name, func(t *testing.T) {
-			f.t = t
 			u := f.upheaval(s)
 			p.spoiled.Store(0)
 			p.become(x.state)
@@ -58,7 +57,6 @@ func TestNetworkTrouble(t *testing.T) {
 			break
 		}
 	}
-	f.t = t
 	f.calm(planned)
 	v := f.collect(f.dsn)
 	v.sound(f.leases())
