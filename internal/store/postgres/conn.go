@@ -8,6 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/taktsched/takt/internal/store"
 )
 
 // texts is every statement of the package; its index is the statement's id.
@@ -42,10 +44,7 @@ func (l *link) one(q query, args []any, dest ...any) (bool, error) {
 	return err == nil, err
 }
 
-// errEnough ends each without an error.
-var errEnough = errors.New("enough rows")
-
-// each reads the rows of a query, all of them or until row returns errEnough. Nothing else may be asked of the
+// each reads the rows of a query, all of them or until row returns store.ErrEnough. Nothing else may be asked of the
 // link before it returns.
 func (l *link) each(q query, args []any, row func(pgx.Rows) error) error {
 	rows, err := l.conn.Query(l.ctx, texts[q], args...)
@@ -54,7 +53,7 @@ func (l *link) each(q query, args []any, row func(pgx.Rows) error) error {
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := row(rows); errors.Is(err, errEnough) {
+		if err := row(rows); errors.Is(err, store.ErrEnough) {
 			return nil
 		} else if err != nil {
 			return err

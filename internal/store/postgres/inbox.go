@@ -8,6 +8,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 var (
@@ -28,23 +29,23 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		found := pageful[entry]{limit: limit}
+		found := store.Pageful[entry]{Limit: limit}
 		for _, rank := range []int64{entryFirst, entryRest} {
-			if err := r.each(qInbox, []any{partition, rank, limit + 1 - len(found.rows)}, func(rows pgx.Rows) error {
+			if err := r.each(qInbox, []any{partition, rank, limit + 1 - len(found.Rows)}, func(rows pgx.Rows) error {
 				e, err := scanEntry(rows)
 				if err != nil {
 					return err
 				}
-				return found.add(e, sizeOfEntry(&e))
+				return found.Add(e, store.SizeOfEntry(&e.Entry))
 			}); err != nil {
 				return err
 			}
-			if found.more {
+			if found.More {
 				break
 			}
 		}
-		out.Partial = found.more
-		out.Entries, err = joined(r, partition, found.rows)
+		out.Partial = found.More
+		out.Entries, err = joined(r, partition, found.Rows)
 		return err
 	})
 	if err != nil {

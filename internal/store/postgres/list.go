@@ -154,7 +154,7 @@ var beyond = bytes.Repeat([]byte{0xff}, 16)
 // Executions implements store.Reader.
 func (s *Store) Executions(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
 	if !f.Query.Empty() {
-		return s.queried(ctx, f)
+		return store.Queried(ctx, listExecutions, f, s.listed)
 	}
 	return s.listed(ctx, f)
 }
@@ -170,7 +170,7 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 	if more {
 		behind = after[:]
 	}
-	out := pageful[job.Execution]{limit: f.Rows()}
+	out := store.Pageful[job.Execution]{Limit: f.Rows()}
 	var edge []byte // nil: every table was looked at to its end
 	err = s.look(ctx, "list executions", func(r *link) error {
 		var all []job.Execution
@@ -187,7 +187,7 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 		slices.SortFunc(all, func(a, b job.Execution) int { return bytes.Compare(b.ID[:], a.ID[:]) })
 		for _, e := range all {
 			// below the edge, rows of the table that ended there are missing
-			if bytes.Compare(e.ID[:], edge) < 0 || !out.take(e, sizeOf(&e)) {
+			if bytes.Compare(e.ID[:], edge) < 0 || !out.Take(e, store.SizeOf(&e)) {
 				break
 			}
 		}
@@ -197,13 +197,13 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 		return nil, "", err
 	}
 	switch {
-	case out.more:
-		return out.rows, store.After(listExecutions, out.rows[len(out.rows)-1].ID), nil
+	case out.More:
+		return out.Rows, store.After(listExecutions, out.Rows[len(out.Rows)-1].ID), nil
 	case edge != nil:
 		copy(after[:], edge)
-		return out.rows, store.After(listExecutions, after), nil
+		return out.Rows, store.After(listExecutions, after), nil
 	}
-	return out.rows, "", nil
+	return out.Rows, "", nil
 }
 
 // cleanFilter tells whether PostgreSQL takes the texts of f at all.
@@ -221,29 +221,29 @@ func (w way) walk(r *link, f *store.ExecutionFilter, behind []byte, most int) (r
 			return nil, nil, err
 		}
 	}
-	out := pageful[job.Execution]{limit: f.Rows()}
-	err = inPieces(f.Rows()+1, &out.more, func(limit int) (n int, err error) {
+	out := store.Pageful[job.Execution]{Limit: f.Rows()}
+	err = inPieces(f.Rows()+1, &out.More, func(limit int) (n int, err error) {
 		err = r.each(q, w.args(f, behind, limit, most)[:given], func(rows pgx.Rows) error {
 			e, err := scanExecution(rows)
 			if err != nil {
 				return err
 			}
 			if !w.mine(f, &e) || bytes.Compare(e.ID[:], end) < 0 {
-				return errEnough
+				return store.ErrEnough
 			}
 			n, behind = n+1, bytes.Clone(e.ID[:])
-			return out.add(e, sizeOf(&e))
+			return out.Add(e, store.SizeOf(&e))
 		})
 		return n, err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if out.more {
-		id := out.rows[len(out.rows)-1].ID
+	if out.More {
+		id := out.Rows[len(out.Rows)-1].ID
 		end = id[:]
 	}
-	return out.rows, end, nil
+	return out.Rows, end, nil
 }
 
 // edgeOf is the last id of as many rows as are looked at; nil when there are not so many.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // The condition must stand as in the index executions_active, or that is not used. Here and below an order that only the right
@@ -176,7 +177,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Until: w.Until}, pageful[engine.Due]{limit: w.Limit}
+	out, page := engine.DuePage{Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After
@@ -194,42 +195,42 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 				return err
 			}
 			c.Job = d.UID
-			return page.add(engine.Due{Definition: d, Cursor: c}, sizeOfDefinition(d))
+			return page.Add(engine.Due{Definition: d, Cursor: c}, store.SizeOfDefinition(d))
 		})
 	})
 	if err != nil {
 		return engine.DuePage{}, err
 	}
-	out.Items, out.Partial = page.rows, page.more
+	out.Items, out.Partial = page.Rows, page.More
 	return out, nil
 }
 
 // BacklogPage implements store.Engine.
 func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
 	var out engine.BacklogPage
-	page := pageful[engine.Row]{limit: w.Limit}
+	page := store.Pageful[engine.Row]{Limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		queued := pageful[job.Execution]{limit: w.Limit}
+		queued := store.Pageful[job.Execution]{Limit: w.Limit}
 		if err := r.each(qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
 			e, err := scanExecution(rows)
 			if err != nil {
 				return err
 			}
-			return queued.add(e, sizeOf(&e))
+			return queued.Add(e, store.SizeOf(&e))
 		}); err != nil {
 			return err
 		}
-		err = fill(r, &page, queued.rows, qShardsLive)
-		out.Partial = queued.more || page.more
+		err = fill(r, &page, queued.Rows, qShardsLive)
+		out.Partial = queued.More || page.More
 		return err
 	})
 	if err != nil {
 		return engine.BacklogPage{}, err
 	}
-	out.Rows = page.rows
+	out.Rows = page.Rows
 	return out, nil
 }

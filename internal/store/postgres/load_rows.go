@@ -8,6 +8,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Pages read by keys are read in sets, for each query is a round trip; SQLite reads one row at a time. An id leads to one
@@ -31,7 +32,7 @@ func settled(shards, executions string) query {
 const setShards = 256
 
 // fill reads what belongs to executions into a page, as many as it holds.
-func fill(r *link, page *pageful[engine.Row], all []job.Execution, shards query) error {
+func fill(r *link, page *store.Pageful[engine.Row], all []job.Execution, shards query) error {
 	known := definitions{}
 	for len(all) > 0 {
 		n, sum := 0, 0
@@ -48,7 +49,7 @@ func fill(r *link, page *pageful[engine.Row], all []job.Execution, shards query)
 	return nil
 }
 
-func fillSet(r *link, page *pageful[engine.Row], known definitions, set []job.Execution, shards query) (fits bool, err error) {
+func fillSet(r *link, page *store.Pageful[engine.Row], known definitions, set []job.Execution, shards query) (fits bool, err error) {
 	of := map[job.ExecutionID][]job.Shard{}
 	var ids [][16]byte
 	for i := range set {
@@ -75,15 +76,15 @@ func fillSet(r *link, page *pageful[engine.Row], known definitions, set []job.Ex
 		v := version{set[i].JobUID, set[i].Revision}
 		row := engine.Row{Execution: set[i], Shards: slices.Clone(of[set[i].ID]), Definition: known[v]}
 		share(&row)
-		size := sizeOf(&row.Execution)
+		size := store.SizeOf(&row.Execution)
 		if !counted[v] {
 			counted[v] = true
-			size += sizeOfDefinition(row.Definition)
+			size += store.SizeOfDefinition(row.Definition)
 		}
 		for i := range row.Shards {
-			size += sizeOfShard(&row.Shards[i])
+			size += store.SizeOfShard(&row.Shards[i])
 		}
-		if !page.take(row, size) {
+		if !page.Take(row, size) {
 			return false, nil
 		}
 	}
@@ -93,13 +94,13 @@ func fillSet(r *link, page *pageful[engine.Row], known definitions, set []job.Ex
 // ExecutionPage implements store.Engine.
 func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
 	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
-	page := pageful[engine.Row]{limit: len(ids)}
+	page := store.Pageful[engine.Row]{Limit: len(ids)}
 	err := s.read(ctx, "read executions", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		for done := 0; done < len(ids) && !page.more; {
+		for done := 0; done < len(ids) && !page.More; {
 			n := min(setShards, len(ids)-done)
 			asked, err := fillFound(r, &page, partition, ids[done:done+n])
 			if err != nil {
@@ -115,13 +116,13 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 	if err != nil {
 		return engine.ExecutionPage{}, err
 	}
-	out.Rows = page.rows
+	out.Rows = page.Rows
 	return out, nil
 }
 
 // fillFound looks for ids in live rows, then in history, and reads them into the page in their order. asked is how many
 // of them it came to.
-func fillFound(r *link, page *pageful[engine.Row], partition int, ids []job.ExecutionID) (asked int, err error) {
+func fillFound(r *link, page *store.Pageful[engine.Row], partition int, ids []job.ExecutionID) (asked int, err error) {
 	live, err := executionsOf(r, qExecLive, ids)
 	if err != nil {
 		return 0, err
@@ -145,12 +146,12 @@ func fillFound(r *link, page *pageful[engine.Row], partition int, ids []job.Exec
 				run = append(run, e)
 			}
 		}
-		had := len(page.rows)
+		had := len(page.Rows)
 		if err := fill(r, page, run, shards); err != nil {
 			return 0, err
 		}
-		if page.more {
-			next := run[len(page.rows)-had].ID
+		if page.More {
+			next := run[len(page.Rows)-had].ID
 			return from + slices.Index(ids[from:], next), nil
 		}
 	}

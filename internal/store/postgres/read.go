@@ -66,27 +66,27 @@ func (s *Store) Jobs(ctx context.Context, namespace string, p store.Page) ([]sto
 	if !store.Clean(namespace) || !store.Clean(after) { // no row has such a name
 		return nil, "", nil
 	}
-	all := pageful[store.JobRow]{limit: p.Rows()}
+	all := store.Pageful[store.JobRow]{Limit: p.Rows()}
 	err := s.look(ctx, "list jobs", func(r *link) error {
-		if err := inPieces(p.Rows()+1, &all.more, func(limit int) (n int, err error) {
+		if err := inPieces(p.Rows()+1, &all.More, func(limit int) (n int, err error) {
 			err = r.each(qJobs, []any{namespace, after, limit}, func(rows pgx.Rows) error {
 				d, err := scanDefinition(rows)
 				if err != nil {
 					return err
 				}
 				n, after = n+1, d.Name
-				return all.add(store.JobRow{Definition: *d}, sizeOfDefinition(d))
+				return all.Add(store.JobRow{Definition: *d}, store.SizeOfDefinition(d))
 			})
 			return n, err
 		}); err != nil {
 			return err
 		}
-		return addCursors(r, all.rows)
+		return addCursors(r, all.Rows)
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	return all.rows, all.next(listJobs, func(r store.JobRow) any { return r.Definition.Name }), nil
+	return all.Rows, all.Next(listJobs, func(r store.JobRow) any { return r.Definition.Name }), nil
 }
 
 // addCursors reads the cursors of a page of jobs at once.
@@ -160,7 +160,7 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 	if _, err := store.ParseAfter(listShards, p.After, &after); err != nil {
 		return nil, "", err
 	}
-	all := pageful[job.Shard]{limit: p.Rows()}
+	all := store.Pageful[job.Shard]{Limit: p.Rows()}
 	err := s.look(ctx, "list shards", func(r *link) error {
 		e, live, err := findExecution(r, id)
 		if err != nil {
@@ -178,14 +178,14 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 		if live {
 			q = qShardPageLive
 		}
-		return inPieces(p.Rows()+1, &all.more, func(limit int) (n int, err error) {
+		return inPieces(p.Rows()+1, &all.More, func(limit int) (n int, err error) {
 			err = r.each(q, []any{id[:], after, limit}, func(rows pgx.Rows) error {
 				sh, err := scanShard(rows)
 				if err != nil {
 					return err
 				}
 				n, after = n+1, sh.Index
-				return all.add(sh, sizeOfShard(&sh))
+				return all.Add(sh, store.SizeOfShard(&sh))
 			})
 			return n, err
 		})
@@ -193,7 +193,7 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 	if err != nil {
 		return nil, "", err
 	}
-	return all.rows, all.next(listShards, func(sh job.Shard) any { return sh.Index }), nil
+	return all.Rows, all.Next(listShards, func(sh job.Shard) any { return sh.Index }), nil
 }
 
 // Decisions implements store.Reader. Newest first is by the order of the commits.
@@ -209,7 +209,7 @@ func (s *Store) Decisions(ctx context.Context, namespace, name string, p store.P
 		id int64
 		job.Decision
 	}
-	all := pageful[numbered]{limit: p.Rows()}
+	all := store.Pageful[numbered]{Limit: p.Rows()}
 	q, args := qDecisions, []any{namespace, before, int64(p.Rows()) + 1}
 	if name != "" {
 		q, args = qDecisionsOfJob, []any{namespace, before, name, int64(p.Rows()) + 1}
@@ -222,19 +222,19 @@ func (s *Store) Decisions(ctx context.Context, namespace, name string, p store.P
 				return err
 			}
 			if d.Namespace != namespace || name != "" && d.Name != name {
-				return errEnough
+				return store.ErrEnough
 			}
-			return all.add(d, rowBytes)
+			return all.Add(d, store.RowBytes)
 		})
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	var out []job.Decision
-	for _, d := range all.rows {
+	for _, d := range all.Rows {
 		out = append(out, d.Decision)
 	}
-	return out, all.next(listDecisions, func(d numbered) any { return d.id }), nil
+	return out, all.Next(listDecisions, func(d numbered) any { return d.id }), nil
 }
 
 // Journal implements store.Reader.

@@ -151,7 +151,7 @@ func sweepSome(w *link, namespace string, before job.Instant, limit int) (gone [
 				return err
 			}
 			if of != namespace || bytes.Compare(id[:], bound[:]) >= 0 {
-				return errEnough
+				return store.ErrEnough
 			}
 			looked, after = looked+1, id[:]
 			if ended < int64(before) {

@@ -64,20 +64,20 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 	if _, err := store.ParseAfter(listRevisions, p.After, &after); err != nil {
 		return nil, "", err
 	}
-	all := pageful[store.Revision]{limit: p.Rows()}
+	all := store.Pageful[store.Revision]{Limit: p.Rows()}
 	err := s.look(ctx, "list revisions", func(r *link) error {
 		uid, err := uidOf(r, namespace, name)
 		if err != nil {
 			return err
 		}
-		return inPieces(p.Rows()+1, &all.more, func(limit int) (n int, err error) {
+		return inPieces(p.Rows()+1, &all.More, func(limit int) (n int, err error) {
 			err = r.each(qRevisions, []any{uid[:], after, limit}, func(rows pgx.Rows) error {
 				v, err := scanRevision(rows)
 				if err != nil {
 					return err
 				}
 				n, after = n+1, v.Definition.Revision
-				return all.add(v, sizeOfDefinition(&v.Definition))
+				return all.Add(v, store.SizeOfDefinition(&v.Definition))
 			})
 			return n, err
 		})
@@ -85,5 +85,5 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 	if err != nil {
 		return nil, "", err
 	}
-	return all.rows, all.next(listRevisions, func(v store.Revision) any { return v.Definition.Revision }), nil
+	return all.Rows, all.Next(listRevisions, func(v store.Revision) any { return v.Definition.Revision }), nil
 }

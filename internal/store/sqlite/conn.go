@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // A BUSY database is asked again after busyPause until busyPatience is over.
@@ -139,10 +140,7 @@ func (l *link) one(q query, args []any, dest ...any) (bool, error) {
 	return err == nil, err
 }
 
-// errEnough ends each without an error.
-var errEnough = errors.New("enough rows")
-
-// each reads the rows of a query, all of them or until row returns errEnough. A caller of people's that
+// each reads the rows of a query, all of them or until row returns store.ErrEnough. A caller of people's that
 // has gone ends it between two rows.
 func (l *link) each(q query, args []any, row func(*sql.Rows) error) error {
 	st, err := l.prepared(q)
@@ -158,7 +156,7 @@ func (l *link) each(q query, args []any, row func(*sql.Rows) error) error {
 		if err == nil {
 			err = row(rows)
 		}
-		if errors.Is(err, errEnough) {
+		if errors.Is(err, store.ErrEnough) {
 			return rows.Close()
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 var (
@@ -25,29 +26,29 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		found := pageful[entry]{limit: limit}
+		found := store.Pageful[entry]{Limit: limit}
 		for _, rank := range []int64{entryFirst, entryRest} {
-			left := limit + 1 - len(found.rows)
+			left := limit + 1 - len(found.Rows)
 			if err := r.each(qInbox, []any{int64(partition), rank, int64(left)}, func(rows *sql.Rows) error {
 				e, err := scanEntry(rows)
 				if err != nil {
 					return err
 				}
-				return found.add(e, sizeOfEntry(&e))
-			}); err != nil && !errors.Is(err, errEnough) {
+				return found.Add(e, store.SizeOfEntry(&e.Entry))
+			}); err != nil && !errors.Is(err, store.ErrEnough) {
 				return err
 			}
-			if found.more {
+			if found.More {
 				break
 			}
 		}
-		out.Partial = found.more
+		out.Partial = found.More
 		j := joiner{link: r, partition: partition, known: definitions{}, of: map[job.UID]engine.Entry{}}
-		for i := range found.rows {
-			if err := j.join(&found.rows[i]); err != nil {
+		for i := range found.Rows {
+			if err := j.join(&found.Rows[i]); err != nil {
 				return err
 			}
-			out.Entries = append(out.Entries, found.rows[i].Entry)
+			out.Entries = append(out.Entries, found.Rows[i].Entry)
 		}
 		return nil
 	})

@@ -95,7 +95,7 @@ var (
 // Executions implements store.Reader.
 func (s *Store) Executions(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
 	if !f.Query.Empty() {
-		return s.queried(ctx, f)
+		return store.Queried(ctx, listExecutions, f, s.listed)
 	}
 	return s.listed(ctx, f)
 }
@@ -111,7 +111,7 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 	if more {
 		behind = after[:]
 	}
-	out := pageful[job.Execution]{limit: f.Rows()}
+	out := store.Pageful[job.Execution]{Limit: f.Rows()}
 	var edge []byte // nil: every table was looked at to its end
 	err = s.look(ctx, "list executions", func(r *link) error {
 		var all []job.Execution
@@ -128,7 +128,7 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 		slices.SortFunc(all, func(a, b job.Execution) int { return bytes.Compare(b.ID[:], a.ID[:]) })
 		for _, e := range all {
 			// below the edge, rows of the table that ended there are missing
-			if bytes.Compare(e.ID[:], edge) < 0 || !out.take(e, sizeOf(&e)) {
+			if bytes.Compare(e.ID[:], edge) < 0 || !out.Take(e, store.SizeOf(&e)) {
 				break
 			}
 		}
@@ -138,13 +138,13 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 		return nil, "", err
 	}
 	switch {
-	case out.more:
-		return out.rows, store.After(listExecutions, out.rows[len(out.rows)-1].ID), nil
+	case out.More:
+		return out.Rows, store.After(listExecutions, out.Rows[len(out.Rows)-1].ID), nil
 	case edge != nil:
 		copy(after[:], edge)
-		return out.rows, store.After(listExecutions, after), nil
+		return out.Rows, store.After(listExecutions, after), nil
 	}
-	return out.rows, "", nil
+	return out.Rows, "", nil
 }
 
 // walk lists the rows of one table behind a place, as many as a page holds. end is the id down to which
@@ -161,21 +161,21 @@ func (w way) walk(r *link, f *store.ExecutionFilter, behind []byte, most int64) 
 			low, end = last, last
 		}
 	}
-	out := pageful[job.Execution]{limit: f.Rows()}
+	out := store.Pageful[job.Execution]{Limit: f.Rows()}
 	args := []any{f.Namespace, behind, f.Job, string(f.State), f.Pool, int64(f.Rows()) + 1, low}
 	err = r.each(w.rows, args, func(rows *sql.Rows) error {
 		e, err := scanExecution(rows)
 		if err != nil {
 			return err
 		}
-		return out.add(e, sizeOf(&e))
+		return out.Add(e, store.SizeOf(&e))
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if out.more {
-		id := out.rows[len(out.rows)-1].ID
+	if out.More {
+		id := out.Rows[len(out.Rows)-1].ID
 		end = id[:]
 	}
-	return out.rows, end, nil
+	return out.Rows, end, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // The condition must stand as in the index executions_active, or that is not used.
@@ -190,20 +191,20 @@ func share(row *engine.Row) {
 }
 
 // fill reads the rows of executions into a page, as many as it holds.
-func (d definitions) fill(r *link, page *pageful[engine.Row], e job.Execution, shards query) error {
+func (d definitions) fill(r *link, page *store.Pageful[engine.Row], e job.Execution, shards query) error {
 	known := len(d)
 	row, err := d.row(r, e, shards)
 	if err != nil {
 		return err
 	}
-	size := sizeOf(&e)
+	size := store.SizeOf(&e)
 	if len(d) > known {
-		size += sizeOfDefinition(row.Definition)
+		size += store.SizeOfDefinition(row.Definition)
 	}
 	for i := range row.Shards {
-		size += sizeOfShard(&row.Shards[i])
+		size += store.SizeOfShard(&row.Shards[i])
 	}
-	return page.add(row, size)
+	return page.Add(row, size)
 }
 
 func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
@@ -217,7 +218,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Until: w.Until}, pageful[engine.Due]{limit: w.Limit}
+	out, page := engine.DuePage{Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After
@@ -235,40 +236,40 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 				return err
 			}
 			c.Job = d.UID
-			return page.add(engine.Due{Definition: d, Cursor: c}, sizeOfDefinition(d))
+			return page.Add(engine.Due{Definition: d, Cursor: c}, store.SizeOfDefinition(d))
 		})
 	})
 	if err != nil {
 		return engine.DuePage{}, err
 	}
-	out.Items, out.Partial = page.rows, page.more
+	out.Items, out.Partial = page.Rows, page.More
 	return out, nil
 }
 
 // BacklogPage implements store.Engine.
 func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
 	var out engine.BacklogPage
-	page := pageful[engine.Row]{limit: w.Limit}
+	page := store.Pageful[engine.Row]{Limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		queued := pageful[job.Execution]{limit: w.Limit}
+		queued := store.Pageful[job.Execution]{Limit: w.Limit}
 		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), w.ID[:], int64(w.Limit) + 1}, func(rows *sql.Rows) error {
 			e, err := scanExecution(rows)
 			if err != nil {
 				return err
 			}
-			return queued.add(e, sizeOf(&e))
+			return queued.Add(e, store.SizeOf(&e))
 		}); err != nil {
 			return err
 		}
-		out.Partial = queued.more
+		out.Partial = queued.More
 		known := definitions{}
-		for _, e := range queued.rows {
+		for _, e := range queued.Rows {
 			switch err := known.fill(r, &page, e, qShardsLive); {
-			case errors.Is(err, errEnough):
+			case errors.Is(err, store.ErrEnough):
 				out.Partial = true
 				return nil
 			case err != nil:
@@ -280,14 +281,14 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 	if err != nil {
 		return engine.BacklogPage{}, err
 	}
-	out.Rows = page.rows
+	out.Rows = page.Rows
 	return out, nil
 }
 
 // ExecutionPage implements store.Engine.
 func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
 	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
-	page := pageful[engine.Row]{limit: len(ids)}
+	page := store.Pageful[engine.Row]{Limit: len(ids)}
 	err := s.read(ctx, "read executions", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
@@ -307,7 +308,7 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 				shards = qShardsLive
 			}
 			switch err := known.fill(r, &page, *e, shards); {
-			case errors.Is(err, errEnough):
+			case errors.Is(err, store.ErrEnough):
 				out.Asked = out.Asked[:i]
 				return nil
 			case err != nil:
@@ -319,7 +320,7 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 	if err != nil {
 		return engine.ExecutionPage{}, err
 	}
-	out.Rows = page.rows
+	out.Rows = page.Rows
 	return out, nil
 }
 

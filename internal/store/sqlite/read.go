@@ -56,20 +56,20 @@ func (s *Store) Jobs(ctx context.Context, namespace string, p store.Page) ([]sto
 	if _, err := store.ParseAfter(listJobs, p.After, &after); err != nil {
 		return nil, "", err
 	}
-	all := pageful[store.JobRow]{limit: p.Rows()}
+	all := store.Pageful[store.JobRow]{Limit: p.Rows()}
 	err := s.look(ctx, "list jobs", func(r *link) error {
 		if err := r.each(qJobs, []any{namespace, after, int64(p.Rows()) + 1}, func(rows *sql.Rows) error {
 			d, err := scanDefinition(rows)
 			if err != nil {
 				return err
 			}
-			return all.add(store.JobRow{Definition: *d}, sizeOfDefinition(d))
+			return all.Add(store.JobRow{Definition: *d}, store.SizeOfDefinition(d))
 		}); err != nil {
 			return err
 		}
-		for i := range all.rows {
+		for i := range all.Rows {
 			var err error
-			if all.rows[i].Cursors, err = cursorsOf(r, all.rows[i].Definition.UID); err != nil {
+			if all.Rows[i].Cursors, err = cursorsOf(r, all.Rows[i].Definition.UID); err != nil {
 				return err
 			}
 		}
@@ -78,7 +78,7 @@ func (s *Store) Jobs(ctx context.Context, namespace string, p store.Page) ([]sto
 	if err != nil {
 		return nil, "", err
 	}
-	return all.rows, all.next(listJobs, func(r store.JobRow) any { return r.Definition.Name }), nil
+	return all.Rows, all.Next(listJobs, func(r store.JobRow) any { return r.Definition.Name }), nil
 }
 
 // Execution implements store.Reader.
@@ -131,7 +131,7 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 	if _, err := store.ParseAfter(listShards, p.After, &after); err != nil {
 		return nil, "", err
 	}
-	all := pageful[job.Shard]{limit: p.Rows()}
+	all := store.Pageful[job.Shard]{Limit: p.Rows()}
 	err := s.look(ctx, "list shards", func(r *link) error {
 		e, live, err := findExecution(r, id)
 		if err != nil {
@@ -154,13 +154,13 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 			if err != nil {
 				return err
 			}
-			return all.add(sh, sizeOfShard(&sh))
+			return all.Add(sh, store.SizeOfShard(&sh))
 		})
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	return all.rows, all.next(listShards, func(sh job.Shard) any { return sh.Index }), nil
+	return all.Rows, all.Next(listShards, func(sh job.Shard) any { return sh.Index }), nil
 }
 
 // Decisions implements store.Reader. Newest first is by the order of the commits.
@@ -173,7 +173,7 @@ func (s *Store) Decisions(ctx context.Context, namespace, name string, p store.P
 		id int64
 		job.Decision
 	}
-	all := pageful[numbered]{limit: p.Rows()}
+	all := store.Pageful[numbered]{Limit: p.Rows()}
 	q, args := qDecisions, []any{namespace, before, int64(p.Rows()) + 1}
 	if name != "" {
 		q, args = qDecisionsOfJob, []any{namespace, before, name, int64(p.Rows()) + 1}
@@ -187,17 +187,17 @@ func (s *Store) Decisions(ctx context.Context, namespace, name string, p store.P
 				return err
 			}
 			copy(d.Job[:], uid)
-			return all.add(d, rowBytes)
+			return all.Add(d, store.RowBytes)
 		})
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	var out []job.Decision
-	for _, d := range all.rows {
+	for _, d := range all.Rows {
 		out = append(out, d.Decision)
 	}
-	return out, all.next(listDecisions, func(d numbered) any { return d.id }), nil
+	return out, all.Next(listDecisions, func(d numbered) any { return d.id }), nil
 }
 
 // Journal implements store.Reader.

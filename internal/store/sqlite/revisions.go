@@ -61,7 +61,7 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 	if _, err := store.ParseAfter(listRevisions, p.After, &after); err != nil {
 		return nil, "", err
 	}
-	all := pageful[store.Revision]{limit: p.Rows()}
+	all := store.Pageful[store.Revision]{Limit: p.Rows()}
 	err := s.look(ctx, "list revisions", func(r *link) error {
 		uid, err := uidOf(r, namespace, name)
 		if err != nil {
@@ -72,11 +72,11 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 			if err != nil {
 				return err
 			}
-			return all.add(v, sizeOfDefinition(&v.Definition))
+			return all.Add(v, store.SizeOfDefinition(&v.Definition))
 		})
 	})
 	if err != nil {
 		return nil, "", err
 	}
-	return all.rows, all.next(listRevisions, func(v store.Revision) any { return v.Definition.Revision }), nil
+	return all.Rows, all.Next(listRevisions, func(v store.Revision) any { return v.Definition.Revision }), nil
 }

@@ -1,4 +1,4 @@
-package postgres
+package store
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/store"
 )
 
 // Bounds of one call with a query: rows are looked at in pieces, and not without end.
@@ -16,9 +15,12 @@ const (
 	farthest    = 1<<48 - 1 // ms, the last that an id can carry
 )
 
-// queried reads on until a page of what the query selects is full. It ends before that when it has looked at
+// Queried is a list with a query, for adapters: it reads on in pieces of listed, an adapter's list without one whose places have
+// the given name, until a page of what the query selects is full. It ends before that when it has looked at
 // filterMost rows, or the list itself at as many as it may; the page is then short and leads on.
-func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
+func Queried(ctx context.Context, list string, f ExecutionFilter,
+	listed func(context.Context, ExecutionFilter) ([]job.Execution, string, error),
+) ([]job.Execution, string, error) {
 	narrow := f
 	if v, ok := f.Query.Only("job"); ok && f.Job == "" {
 		narrow.Job = v
@@ -30,42 +32,42 @@ func (s *Store) queried(ctx context.Context, f store.ExecutionFilter) ([]job.Exe
 		narrow.State = job.ExecutionState(v)
 	}
 	least, most := f.Query.Between("planned") // ids sort by it
-	if err := notAfter(&narrow, most); err != nil {
+	if err := notAfter(list, &narrow, most); err != nil {
 		return nil, "", err
 	}
-	found := pageful[job.Execution]{limit: f.Rows()}
+	found := Pageful[job.Execution]{Limit: f.Rows()}
 	for looked := 0; ; {
 		narrow.Limit = min(filterPiece, filterMost-looked)
-		rows, next, err := s.listed(ctx, narrow)
+		rows, next, err := listed(ctx, narrow)
 		if err != nil {
 			return nil, "", err
 		}
 		looked += len(rows)
 		for i := range rows {
-			if f.Selects(&rows[i]) && errors.Is(found.add(rows[i], sizeOf(&rows[i])), errEnough) {
-				return found.rows, found.next(listExecutions, func(e job.Execution) any { return e.ID }), nil
+			if f.Selects(&rows[i]) && errors.Is(found.Add(rows[i], SizeOf(&rows[i])), ErrEnough) {
+				return found.Rows, found.Next(list, func(e job.Execution) any { return e.ID }), nil
 			}
 		}
 		if n := len(rows); n > 0 && int64(rows[n-1].PlannedAt) < least {
 			next = "" // all behind it is older
 		}
 		if next == "" || looked >= filterMost || len(rows) < narrow.Limit {
-			return found.rows, next, nil
+			return found.Rows, next, nil
 		}
 		narrow.After = next
 	}
 }
 
 // notAfter makes a list begin at what is planned at most then, if it would begin before.
-func notAfter(f *store.ExecutionFilter, most int64) error {
+func notAfter(list string, f *ExecutionFilter, most int64) error {
 	if most < 0 || most >= farthest {
 		return nil
 	}
 	begin := job.RequestedID(job.Instant(most+1), [10]byte{}) // no id of that millisecond is smaller
 	var after job.ExecutionID
-	more, err := store.ParseAfter(listExecutions, f.After, &after)
+	more, err := ParseAfter(list, f.After, &after)
 	if err == nil && (!more || bytes.Compare(begin[:], after[:]) < 0) {
-		f.After = store.After(listExecutions, begin)
+		f.After = After(list, begin)
 	}
 	return err
 }
