@@ -54,7 +54,7 @@ func TestC29ChangeOfOwner(t *testing.T) {
 	}
 	owner := func() int {
 		own := -1
-		eventually(t, "somebody owns the pool", func() bool {
+		until(t, "somebody owns the pool", func() bool {
 			for i, m := range all {
 				if h, ok := m.Node().Owner(partition.Of("default", "p", 4)); ok && h.Local {
 					own = i
@@ -136,7 +136,7 @@ func TestC31SameNameNewProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the old one runs and has beaten", func() bool {
+	until(t, "the old one runs and has beaten", func() bool {
 		old.mu.Lock()
 		defer old.mu.Unlock()
 		return len(w.sights()) == 1 && len(old.sent["heartbeat"]) > 0
@@ -149,12 +149,12 @@ func TestC31SameNameNewProcess(t *testing.T) {
 		<-over
 		return task.SetResult("of the new one")
 	})
-	eventually(t, "the new one has the shard", func() bool { return len(w.sights()) == 2 })
+	until(t, "the new one has the shard", func() bool { return len(w.sights()) == 2 })
 	if took := time.Since(killed); took > 25*time.Second { // L + 2P
 		t.Errorf("it was leased again after %v", took)
 	}
 	go stopOld() // its close is sent into the cut network
-	eventually(t, "the old one has tried to close", func() bool {
+	until(t, "the old one has tried to close", func() bool {
 		old.mu.Lock()
 		defer old.mu.Unlock()
 		return len(old.sent["close"]) > 0
@@ -229,7 +229,7 @@ func TestC35TheOrphanBehindAFullPage(t *testing.T) {
 	}
 	hire(t, takt.WorkerConfig{Server: m.base, Name: "good", Slots: page + 1}, work("good"))
 	healthy := begin("healthy")
-	eventually(t, "the healthy ones run", func() bool { return held("good", "healthy") == page+1 })
+	until(t, "the healthy ones run", func() bool { return held("good", "healthy") == page+1 })
 	for _, orphan := range []struct {
 		job string
 		n   int
@@ -238,12 +238,12 @@ func TestC35TheOrphanBehindAFullPage(t *testing.T) {
 		name := "dies of " + orphan.job
 		hire(t, takt.WorkerConfig{Server: m.base, Name: name, Slots: orphan.n, HTTPClient: &http.Client{Transport: line}}, work(name))
 		id := begin(orphan.job)
-		eventually(t, "the orphans-to-be run", func() bool { return held(name, orphan.job) == orphan.n })
+		until(t, "the orphans-to-be run", func() bool { return held(name, orphan.job) == orphan.n })
 		line.set(true, true)
 		killed := time.Now()
 		heir := "heir of " + orphan.job
 		hire(t, takt.WorkerConfig{Server: m.base, Name: heir, Slots: orphan.n}, work(heir))
-		eventually(t, "all orphans have an heir", func() bool { return held(heir, orphan.job) == orphan.n })
+		until(t, "all orphans have an heir", func() bool { return held(heir, orphan.job) == orphan.n })
 		took := time.Since(killed)
 		t.Logf("%d orphans were leased again after %v", orphan.n, took)
 		if took > 15*time.Second+2*5*time.Second { // L + 2P
@@ -308,12 +308,12 @@ func TestC37PartitionHeals(t *testing.T) {
 				}
 				return all
 			}
-			eventually(t, "w1 works", func() bool { return len(of("w1")) > 3 })
+			until(t, "w1 works", func() bool { return len(of("w1")) > 3 })
 			line.set(!replies, true)
 			cut := time.Now()
 			hire(t, takt.WorkerConfig{Servers: servers, Name: "w2", Slots: 1}, work("w2"))
 			time.Sleep(time.Until(cut.Add(22 * time.Second)))
-			eventually(t, "w2 works", func() bool { return len(of("w2")) > 0 })
+			until(t, "w2 works", func() bool { return len(of("w2")) > 0 })
 			first, last := of("w2")[0], of("w1")[len(of("w1"))-1]
 			if last.at.After(cut.Add(13500 * time.Millisecond)) {
 				t.Errorf("w1 made its last effect %v after the cut, its lease ended after at most 13.5s", last.at.Sub(cut))
@@ -333,7 +333,7 @@ func TestC37PartitionHeals(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			eventually(t, "w1 takes new work", func() bool { return len(of("w1")) > before })
+			until(t, "w1 takes new work", func() bool { return len(of("w1")) > before })
 			enough.Store(true)
 			st.check(t)
 		})

@@ -204,15 +204,6 @@ func once(t *testing.T, all []job.Execution) map[job.Instant]bool {
 	return seen
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(90 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}
-
 // Case C23: the database's clock jumps an hour forward, and back. Jobs as in the case; the three minutes in between are
 // shortened to what the server needs to see the jump, for no instant of either job lies in them. What follows the return
 // is not waited for an hour: the clock is moved on.
@@ -228,7 +219,7 @@ func TestC23TheDatabasesClockJumps(t *testing.T) {
 	hire(t, takt.WorkerConfig{Server: m.base, Slots: 8}, func(_ context.Context, task *takt.Task) error { w.see("w", task); return nil })
 
 	off.Store(int64(time.Hour))
-	eventually(t, "the jump has been seen and caught up", func() bool { return len(executions(t, st, "rate")) > 0 })
+	until(t, "the jump has been seen and caught up", func() bool { return len(executions(t, st, "rate")) > 0 })
 	time.Sleep(2 * time.Second)
 	forward := map[string]map[job.Instant]bool{}
 	for name, most := range map[string]int{"cron": 2, "rate": 3} { // what the grace of a minute holds, and one that came due meanwhile
@@ -254,7 +245,7 @@ func TestC23TheDatabasesClockJumps(t *testing.T) {
 		}
 	}
 	off.Store(int64(time.Hour + 3*time.Minute)) // true time reaches the next instants
-	eventually(t, "it fires again", func() bool { return len(executions(t, st, "rate")) > len(forward["rate"])+1 })
+	until(t, "it fires again", func() bool { return len(executions(t, st, "rate")) > len(forward["rate"])+1 })
 	once(t, executions(t, st, "rate"))
 	st.check(t)
 }
@@ -275,7 +266,7 @@ func TestC25TheServersClocksAreOff(t *testing.T) {
 			var w witness
 			hire(t, takt.WorkerConfig{Servers: []string{a.base, b.base}, Slots: 8}, func(_ context.Context, task *takt.Task) error { w.see("w", task); return nil })
 			putJob(t, people(t, a, b), "j", takt.JobSpec{Schedule: &takt.ScheduleSpec{Cron: "* * * * * *"}})
-			eventually(t, "a dozen have run", func() bool { return len(w.sights()) >= 12 })
+			until(t, "a dozen have run", func() bool { return len(w.sights()) >= 12 })
 			planned := map[time.Time]int{}
 			var first, last time.Time
 			for _, s := range w.sights() {

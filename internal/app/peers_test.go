@@ -44,24 +44,23 @@ func TestPeersOverTLS(t *testing.T) {
 			apps = append(apps, a)
 		}
 		for p := range 4 {
-			for {
+			until(t, "an owner that both know", func() bool {
 				h, ok := apps[0].Node().Owner(p)
-				if g, known := apps[1].Node().Owner(p); ok && known && h.Local != g.Local {
-					break
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+				g, known := apps[1].Node().Owner(p)
+				return ok && known && h.Local != g.Local
+			})
 		}
 		c, err := takt.NewClient(takt.ClientConfig{Server: "https://" + apps[0].Addr(), CAFile: cert, RetryFor: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var list takt.ServerList
-		for len(list.Items) < 2 { // until the rows were read
+		until(t, "the rows of both", func() bool {
 			if list, err = c.Servers(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-		}
+			return len(list.Items) == 2
+		})
 		for _, s := range list.Items {
 			if !strings.HasPrefix(s.Address, "https://") || (s.UptimeMs != nil) != (s.Self || ca != "") {
 				t.Errorf("with the CA %q: %+v", ca, s)

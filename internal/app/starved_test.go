@@ -106,9 +106,9 @@ func TestDatabaseWithoutConnections(t *testing.T) {
 	if status, b := m.ask("POST", "/api/v1/namespaces/default/jobs/j/trigger", ""); status != http.StatusServiceUnavailable {
 		t.Errorf("a request without a database: %d %s", status, b)
 	}
-	for !strings.Contains(m.log.String(), "the database takes no more connections") {
-		time.Sleep(20 * time.Millisecond) // until a look failed for that
-	}
+	until(t, "a look that failed for that", func() bool {
+		return strings.Contains(m.log.String(), "the database takes no more connections")
+	})
 	if _, err := pg.Exec("ALTER DATABASE " + name + " CONNECTION LIMIT -1"); err != nil {
 		t.Fatal(err)
 	}

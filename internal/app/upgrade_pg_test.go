@@ -128,7 +128,7 @@ func launch(t *testing.T, binary, dsn, name string) *upgraded {
 			t.Logf("%s:\n%s", name, log.String()[max(0, log.Len()-4000):])
 		}
 	})
-	eventually(t, name+" is ready", func() bool {
+	until(t, name+" is ready", func() bool {
 		select {
 		case <-u.done:
 			t.Fatalf("%s ended:\n%s", name, log.String())
@@ -191,7 +191,7 @@ func TestRollingUpgrade(t *testing.T) {
 		return func(_ context.Context, task *takt.Task) error { w.see(name, task); return nil }
 	}
 	hire(t, takt.WorkerConfig{Servers: []string{fleet[0].addr, next}, Name: "early", Slots: 16}, handler("early"))
-	eventually(t, "work is done", func() bool { return len(w.sights()) > 20 })
+	until(t, "work is done", func() bool { return len(w.sights()) > 20 })
 
 	fleet = append(fleet, launch(t, newer, dsn, "new-1"), launch(t, newer, dsn, "new-2"))
 	all := []string{fleet[0].addr, fleet[1].addr, fleet[2].addr, fleet[3].addr}
@@ -215,7 +215,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Logf("an old server stopped in %v", u.stop())
 		time.Sleep(5 * time.Second)
 	}
-	eventually(t, "the job has moved", func() bool {
+	until(t, "the job has moved", func() bool {
 		for _, x := range executions(t, st, "each-second-0") {
 			if x.Pool == spec.Pool {
 				return true
@@ -251,7 +251,7 @@ func ask(t *testing.T, c *takt.Client) func() map[string]string {
 
 func judgeUpgrade(t *testing.T, st *postgres.Store, made map[string]takt.Job, acked map[string]string, w *witness) {
 	t.Helper()
-	until := job.InstantOf(time.Now().Add(-5 * time.Second))
+	end := job.InstantOf(time.Now().Add(-5 * time.Second))
 	instants, decided := 0, 0
 	for name, j := range made {
 		fates := once(t, executions(t, st, name))
@@ -259,7 +259,7 @@ func judgeUpgrade(t *testing.T, st *postgres.Store, made map[string]takt.Job, ac
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := job.InstantOf(*j.Metadata.CreatedAt).Add(2 * time.Second); at < until; at = at.Add(time.Second) {
+		for at := job.InstantOf(*j.Metadata.CreatedAt).Add(2 * time.Second); at < end; at = at.Add(time.Second) {
 			n := 0
 			if fates[at] {
 				n++
@@ -275,7 +275,7 @@ func judgeUpgrade(t *testing.T, st *postgres.Store, made map[string]takt.Job, ac
 			}
 		}
 	}
-	eventually(t, "all that was asked for has ended", func() bool {
+	until(t, "all that was asked for has ended", func() bool {
 		for _, x := range executions(t, st, "asked") {
 			if !x.State.Ended() {
 				return false
