@@ -176,12 +176,23 @@ func (c *drawnCalendar) moves(plain schedule.Schedule, zone *time.Location, poli
 		moved := at
 		for !c.isOpen(day) {
 			day = day.AddDate(0, 0, step)
-			moved = time.Date(day.Year(), day.Month(), day.Day(), local.Hour(), local.Minute(), 0, 0, zone)
+			moved = onDay(day, local, zone)
 		}
 		want = append(want, moved)
 	}
 	slices.SortFunc(want, time.Time.Compare)
 	return slices.CompactFunc(want, time.Time.Equal)
+}
+
+// onDay is the time of day of local on another day. Of a time that a step leaves out time.Date promises nothing, even not
+// that it stays on its day: it is read by the clock as it was before the step.
+func onDay(day, local time.Time, zone *time.Location) time.Time {
+	at := time.Date(day.Year(), day.Month(), day.Day(), local.Hour(), local.Minute(), 0, 0, zone)
+	if at.Hour() == local.Hour() && at.Minute() == local.Minute() {
+		return at
+	}
+	_, before := day.Add(-12 * time.Hour).In(zone).Zone()
+	return time.Date(day.Year(), day.Month(), day.Day(), local.Hour(), local.Minute(), 0, 0, time.FixedZone("before", before)).In(zone)
 }
 
 // The twin lists the instants of the plain schedule, and asks of each date what the calendar's lists say.
