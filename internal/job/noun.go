@@ -17,14 +17,18 @@ type Definition struct {
 	CreatedAt Instant // of the job's first revision: anchors `every`
 	UpdatedAt Instant // of this revision
 	Spec      Spec
-	Pause     *Pause    // of the job, whatever the revision; nil: none was asked for since the last resume
-	Deleted   *Deletion // nil while the job is there
-	Unfit     string    // why what is stored can not be used; "" when it can (so below, too)
+	Calendars map[string]*Calendar // that its schedules name, at their newest revision; those that are not there are left out
+	Pause     *Pause               // of the job, whatever the revision; nil: none was asked for since the last resume
+	Deleted   *Deletion            // nil while the job is there
+	Unfit     string               // why what is stored can not be used; "" when it can (so below, too)
 }
 
 // Parse makes the schedule of one of the job's specs. Every error is a *schedule.Error.
 func (d *Definition) Parse(s schedule.Spec) (schedule.Schedule, error) {
-	s.Seed = Seed(d.Namespace, d.Name)
+	s.Seed, s.Resolve = Seed(d.Namespace, d.Name), d.resolve
+	if err := d.unfitCalendar(&s); err != nil {
+		return nil, err
+	}
 	return schedule.Parse(s, d.CreatedAt.Time())
 }
 
@@ -199,6 +203,7 @@ type Cursor struct {
 	Job      UID
 	Schedule string
 	Revision int64   // of the definition that Next was computed from
+	Stamp    int64   // of its calendars then, see Definition.Stamp
 	Next     Instant // next planned instant; 0: none
 	Last     Instant // newest instant that was consumed; 0: none
 	Held     Instant // oldest planned instant of a pause that is not decided yet; 0: none. Then Next lies behind the pause

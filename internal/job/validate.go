@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -113,24 +114,36 @@ func (s *Spec) validateSchedules(seed string) error {
 		seen[one.ID] = true
 		planned := one.Spec
 		planned.Seed = seed // as the engine reads it: some values of H never come
-		_, err := schedule.Parse(planned, time.Time{})
-		if err == nil {
-			continue
+		planned.Resolve = alwaysOpen
+		for i, name := range one.Calendars {
+			if !ValidName(name) || slices.Contains(one.Calendars[:i], name) {
+				return invalid("bad_name", fmt.Sprintf("%s.calendars[%d]", field, i), "%.64q is no name, or it is there twice", name)
+			}
 		}
-		bad, ok := errors.AsType[*schedule.Error](err)
-		if !ok {
-			return invalid("bad_schedule", field, "%v", err)
+		if _, err := schedule.Parse(planned, time.Time{}); err != nil {
+			return badSchedule(field, err)
 		}
-		if bad.Field != "" {
-			field += "." + bad.Field
-		}
-		message := bad.Message
-		if bad.Pos > 0 {
-			message += fmt.Sprintf(" (at position %d)", bad.Pos)
-		}
-		return invalid("bad_schedule", field, "%s", message).WithHint("%s", bad.Hint)
 	}
 	return nil
+}
+
+// alwaysOpen stands for the calendars of a spec that is judged by itself.
+func alwaysOpen(string) *schedule.Calendar { return &schedule.Calendar{} }
+
+// badSchedule is an error of the calculus about the schedule at field.
+func badSchedule(field string, err error) error {
+	bad, ok := errors.AsType[*schedule.Error](err)
+	if !ok {
+		return invalid("bad_schedule", field, "%v", err)
+	}
+	if bad.Field != "" {
+		field += "." + bad.Field
+	}
+	message := bad.Message
+	if bad.Pos > 0 {
+		message += fmt.Sprintf(" (at position %d)", bad.Pos)
+	}
+	return invalid("bad_schedule", field, "%s", message).WithHint("%s", bad.Hint)
 }
 
 func (r Retry) validate() error {
