@@ -141,11 +141,18 @@ func (e *Engine) dropCursor(c job.Cursor) {
 	e.step.dropped[k] = c
 }
 
-// create makes a new execution with its queued shards. It is held in memory, unless the queues are
+// create makes a new execution whose shards stand in line. It is held in memory, unless the queues are
 // full: then it stays in the database and is paged in later (R14).
 func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
+	x := e.insert(row, def, job.ExecutionQueued, job.ReasonNone)
+	e.lineUp(x)
+	return x
+}
+
+// insert makes a new execution with queued shards, in no line and not held in memory.
+func (e *Engine) insert(row job.Execution, def *job.Definition, state job.ExecutionState, why job.Reason) *execution {
 	x := &execution{row: row, def: def, open: row.ShardTotal}
-	x.row.State = job.ExecutionQueued
+	x.row.State, x.row.Reason = state, why
 	x.row.CreatedAt = e.now.Wall
 	if e.step.created == nil {
 		e.step.created = map[job.ExecutionID]bool{}
@@ -153,25 +160,31 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 	e.step.created[row.ID] = true
 	e.touch(x)
 	e.fact(Fact{Kind: FactExecutionCreated, Job: x.name(), Execution: row.ID, PlannedAt: row.PlannedAt, Count: int64(row.ShardTotal),
-		To: string(x.row.State), Note: string(row.Trigger)})
-	line := e.lineOf(&x.row)
-	held := e.holds(line, row.ShardTotal)
+		To: string(x.row.State), Reason: why, Note: string(row.Trigger)})
 	x.shards = make([]*shard, row.ShardTotal)
 	for i := range x.shards {
-		s := &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}
-		x.shards[i] = s
-		e.touchShard(s)
-		if held {
+		x.shards[i] = &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}
+		e.touchShard(x.shards[i])
+	}
+	return x
+}
+
+// lineUp puts the queued shards of an execution in line and holds it in memory, or leaves it in the database when its line is
+// full.
+func (e *Engine) lineUp(x *execution) {
+	l := e.lineOf(&x.row)
+	if !e.holds(l, x.row.ShardTotal) {
+		l.backlog.leave(backlogKey{x.row.PlannedAt, x.row.ID}, e.pages.askedBack > 0)
+		e.pages.watch(l)
+		e.forget(x)
+		return
+	}
+	e.executions[x.row.ID] = x
+	for _, s := range x.shards {
+		if s.State == job.ShardQueued {
 			e.enqueue(s)
 		}
 	}
-	if held {
-		e.executions[row.ID] = x
-	} else {
-		line.backlog.leave(backlogKey{row.PlannedAt, row.ID}, e.pages.askedBack > 0)
-		e.pages.watch(line)
-	}
-	return x
 }
 
 // forget drops an execution that has ended, or that is not to be held, from memory.

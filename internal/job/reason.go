@@ -17,6 +17,8 @@ const (
 	WaitRetry     Reason = "retry_wait" // waits for its next attempt
 	WaitLease     Reason = "lease_open" // waits until the former holder confirms or its lease runs out
 	WaitBacklog   Reason = "backlog"    // waits in the database behind others
+	WaitDelay     Reason = "not_due"    // waits for the instant that it was asked for
+	WaitOverlap   Reason = "overlap"    // waits until another execution of its job has ended
 
 	// why a shard was given to a worker
 	RouteLeastBusy Reason = "least_busy"
@@ -54,6 +56,8 @@ var reasonText = map[Reason]string{
 	WaitRetry:              "waits for its next attempt",
 	WaitLease:              "waits until the former holder confirms its stop or its lease runs out",
 	WaitBacklog:            "waits behind other executions",
+	WaitDelay:              "waits for its instant",
+	WaitOverlap:            "waits until another execution of its job has ended",
 	RouteLeastBusy:         "the worker with the fewest leases",
 	ReasonHandlerError:     "the handler returned an error",
 	ReasonHandlerFatal:     "the handler returned an error that must not be retried",
