@@ -6,9 +6,13 @@ package engine
 //
 //	0  all that there was before rows stated levels
 //	1  jobs move: a planner hands its cursors over to another partition (move.go)
-const Level = 1
+//	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies and backfill
+const Level = 2
 
-const levelMoves = 1
+const (
+	levelMoves = 1
+	levelTime  = 2
+)
 
 // knownToAll tells whether every server knows what a level brought.
 func (e *Engine) knownToAll(level int) bool { return Level-e.behind >= level }
