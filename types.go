@@ -41,6 +41,7 @@ type JobSpec struct {
 	Shards      *ShardsSpec     `json:"shards,omitempty"`
 	Retry       *RetrySpec      `json:"retry,omitempty"`
 	Timeout     *TimeoutSpec    `json:"timeout,omitempty"`
+	Overlap     *OverlapSpec    `json:"overlap,omitempty" doc:"What becomes of an execution that comes while another one of the job has not ended. Absent: those of schedules queue, at most one of them; requests run at once."`
 	Enabled     *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
 }
 
@@ -56,6 +57,13 @@ type ScheduleSpec struct {
 	StartAt  *time.Time `json:"startAt,omitempty" doc:"Nothing is due before."`
 	EndAt    *time.Time `json:"endAt,omitempty" doc:"Nothing is due after."`
 	Jitter   Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Each instant moves later by up to this, always by the same for one job and instant; at most 1h."`
+}
+
+// OverlapSpec says what becomes of an execution that comes while another one of its job has not ended. A job that declares
+// it lets requests obey it too; a rerun always waits for its turn, unless the policy is allow.
+type OverlapSpec struct {
+	Policy    string `json:"policy,omitempty" enum:"queue,skip,replace,allow" doc:"queue (default): it waits for its turn, in the order of planned time; skip: it is dropped; replace: the other one is cancelled, and it starts when that one has really stopped or its lease has run out; allow: it starts at once. What is dropped is a decision (blocked) when a schedule made it, else an execution that ends cancelled."`
+	MaxQueued *int   `json:"maxQueued,omitempty" minimum:"0" maximum:"1000" doc:"Of queue: how many may wait, default 1; what comes then is dropped. Reruns are not counted, catch-up and backfill wait until there is room."`
 }
 
 // DSTSpec is what steps of a wall clock do to an expression that names times of day. Expressions with * or / in their

@@ -67,6 +67,9 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 	if t := d.Timeout; t != nil {
 		s.Timeout = job.Timeout{Attempt: t.Attempt.Std(), Stall: t.Stall.Std(), Grace: t.Grace.Std()}
 	}
+	if o := d.Overlap; o != nil {
+		s.Overlap = &job.Overlap{Policy: job.OverlapPolicy(o.Policy), MaxQueued: o.MaxQueued}
+	}
 	return s, nil
 }
 
@@ -175,6 +178,9 @@ func fromSpec(s *job.Spec) takt.JobSpec {
 	}
 	if t := s.Timeout; t != (job.Timeout{}) {
 		d.Timeout = &takt.TimeoutSpec{Attempt: takt.Duration(t.Attempt), Stall: takt.Duration(t.Stall), Grace: takt.Duration(t.Grace)}
+	}
+	if o := s.Overlap; o != nil {
+		d.Overlap = &takt.OverlapSpec{Policy: string(o.Policy), MaxQueued: o.MaxQueued}
 	}
 	if s.Disabled {
 		d.Enabled = new(bool)

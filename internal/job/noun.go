@@ -45,9 +45,11 @@ type Spec struct {
 	Handler     string          `json:"handler"`
 	Params      json.RawMessage `json:"params,omitempty"`
 	Schedules   []Schedule      `json:"schedules,omitempty"` // none: manual
+	After       []After         `json:"after,omitempty"`     // jobs that have to have ended; see OwnInstants
 	Shards      int             `json:"shards,omitempty"`    // 0 means 1
 	Retry       Retry           `json:"retry,omitzero"`
 	Timeout     Timeout         `json:"timeout,omitzero"`
+	Overlap     *Overlap        `json:"overlap,omitempty"`  // nil: not declared, see Obeys
 	Disabled    bool            `json:"disabled,omitempty"` // schedules do not fire; requests still run
 }
 
@@ -91,6 +93,7 @@ type Trigger string
 const (
 	TriggerSchedule Trigger = "schedule"
 	TriggerRequest  Trigger = "request"
+	TriggerAfter    Trigger = "dependency" // the ends of its parents
 )
 
 // Execution is one run of a job for one planned instant or one request. Only the owner of its

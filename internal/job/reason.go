@@ -19,6 +19,15 @@ const (
 	WaitBacklog   Reason = "backlog"    // waits in the database behind others
 	WaitDelay     Reason = "not_due"    // waits for the instant that it was asked for
 	WaitOverlap   Reason = "overlap"    // waits until another execution of its job has ended
+	WaitUpstream  Reason = "upstream"   // waits for the jobs that it runs after
+
+	// why an execution has its state while its job's overlap policy is minded
+	WaitReplace       Reason = "overlap_replace" // waits until the execution that it replaces has ended
+	ReasonOverlapTurn Reason = "overlap_turn"    // queued: the one of its job that may run, made by a request
+	ReasonOverlapFree Reason = "overlap_free"    // queued: its job lets executions run side by side
+	ReasonOverlapSkip Reason = "overlap_skip"    // dropped: another execution of the job had not ended
+	ReasonOverlapFull Reason = "overlap_full"    // dropped: as many wait as overlap.maxQueued lets
+	ReasonReplaced    Reason = "replaced"        // a newer execution of the job took its place
 
 	// why a shard was given to a worker
 	RouteLeastBusy Reason = "least_busy"
@@ -39,6 +48,8 @@ const (
 	ReasonRerun            Reason = "rerun"             // a person asked for another go
 	ReasonPartial          Reason = "partial"           // some shards succeeded, others did not
 	ReasonJobDeleted       Reason = "job_deleted"       // the job was deleted, and its executions with it
+	ReasonUpstreamFailed   Reason = "upstream_failed"   // a job that it runs after ended otherwise than it has to
+	ReasonUpstreamMissing  Reason = "upstream_missing"  // a job that it runs after did not end in time
 
 	// why a planned instant became no execution (decisions)
 	ReasonMissedDown    Reason = "missed_down"     // nobody planned it in time and the misfire policy made no execution of it
@@ -58,6 +69,13 @@ var reasonText = map[Reason]string{
 	WaitBacklog:            "waits behind other executions",
 	WaitDelay:              "waits for its instant",
 	WaitOverlap:            "waits until another execution of its job has ended",
+	WaitUpstream:           "waits for the jobs that it runs after",
+	WaitReplace:            "waits until the execution that it replaces has ended",
+	ReasonOverlapTurn:      "no other execution of its job is under way",
+	ReasonOverlapFree:      "its job lets executions run side by side",
+	ReasonOverlapSkip:      "another execution of the job had not ended (overlap.policy skip)",
+	ReasonOverlapFull:      "as many executions of the job waited as overlap.maxQueued lets",
+	ReasonReplaced:         "a newer execution of the job took its place (overlap.policy replace)",
 	RouteLeastBusy:         "the worker with the fewest leases",
 	ReasonHandlerError:     "the handler returned an error",
 	ReasonHandlerFatal:     "the handler returned an error that must not be retried",
@@ -74,6 +92,8 @@ var reasonText = map[Reason]string{
 	ReasonRerun:            "a rerun was requested",
 	ReasonPartial:          "some shards succeeded, others did not",
 	ReasonJobDeleted:       "the job was deleted",
+	ReasonUpstreamFailed:   "a job that it runs after ended otherwise than it has to",
+	ReasonUpstreamMissing:  "a job that it runs after did not end in time",
 	ReasonPaused:           "the job was paused",
 	ReasonMissedDown:       "nobody planned it in time",
 	ReasonClockStepBack:    "the wall clock stepped back",

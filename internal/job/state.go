@@ -13,7 +13,7 @@ type AttemptState string
 
 // The states of DESIGN §6.
 const (
-	ExecutionScheduled          ExecutionState = "scheduled" // asked for; its owner has not taken it in yet
+	ExecutionScheduled          ExecutionState = "scheduled" // not to be given out yet; without a reason: its owner has not taken it in
 	ExecutionQueued             ExecutionState = "queued"
 	ExecutionRunning            ExecutionState = "running"
 	ExecutionCancelling         ExecutionState = "cancelling"
@@ -53,10 +53,10 @@ var (
 		ExecutionQueued:             {ExecutionRunning, ExecutionCancelled, ExecutionFailed, ExecutionTimedOut},
 		ExecutionRunning:            {ExecutionCancelling, ExecutionSucceeded, ExecutionPartiallySucceeded, ExecutionFailed, ExecutionTimedOut, ExecutionCancelled},
 		ExecutionCancelling:         {ExecutionCancelled, ExecutionSucceeded, ExecutionPartiallySucceeded, ExecutionFailed, ExecutionTimedOut},
-		ExecutionPartiallySucceeded: {ExecutionQueued},
-		ExecutionFailed:             {ExecutionQueued},
-		ExecutionTimedOut:           {ExecutionQueued},
-		ExecutionCancelled:          {ExecutionQueued},
+		ExecutionPartiallySucceeded: {ExecutionQueued, ExecutionScheduled},
+		ExecutionFailed:             {ExecutionQueued, ExecutionScheduled},
+		ExecutionTimedOut:           {ExecutionQueued, ExecutionScheduled},
+		ExecutionCancelled:          {ExecutionQueued, ExecutionScheduled},
 	}
 	shardEdges = map[ShardState][]ShardState{
 		"":             {ShardQueued, ShardLeased},

@@ -19,10 +19,10 @@ const (
 		running             : cancelling succeeded partially_succeeded failed timed_out cancelled
 		cancelling          : cancelled succeeded partially_succeeded failed timed_out
 		succeeded           :
-		partially_succeeded : queued
-		failed              : queued
-		timed_out           : queued
-		cancelled           : queued`
+		partially_succeeded : queued scheduled
+		failed              : queued scheduled
+		timed_out           : queued scheduled
+		cancelled           : queued scheduled`
 	shardStory = `
 		-          : queued leased
 		queued     : leased cancelled timed_out succeeded failed

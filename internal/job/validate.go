@@ -72,7 +72,7 @@ func (s *Spec) Validate(seed string) error {
 	if err := s.validateSchedules(seed); err != nil {
 		return err
 	}
-	for _, check := range []func() error{s.Retry.validate, s.Timeout.validate} {
+	for _, check := range []func() error{s.Retry.validate, s.Timeout.validate, s.Overlap.validate} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -1,0 +1,66 @@
+package job
+
+// Overlap says what becomes of an execution that comes while another one of its job has not ended.
+type Overlap struct {
+	Policy    OverlapPolicy `json:"policy,omitempty"`    // "" means queue
+	MaxQueued *int          `json:"maxQueued,omitempty"` // 0..MaxWaiting, of queue; nil means 1
+}
+
+// OverlapPolicy is what happens to the one that comes.
+type OverlapPolicy string
+
+// The policies.
+const (
+	OverlapQueue   OverlapPolicy = "queue"   // it waits, when not too many do already
+	OverlapSkip    OverlapPolicy = "skip"    // it is dropped
+	OverlapReplace OverlapPolicy = "replace" // the other one is stopped, then it starts
+	OverlapAllow   OverlapPolicy = "allow"   // it starts beside the other one
+)
+
+// MaxWaiting bounds Overlap.MaxQueued.
+const MaxWaiting = 1000
+
+// OverlapOf is the policy of a spec with its default.
+func (s *Spec) OverlapOf() OverlapPolicy {
+	if s.Overlap == nil || s.Overlap.Policy == "" {
+		return OverlapQueue
+	}
+	return s.Overlap.Policy
+}
+
+// MayWait is how many executions may wait for the one that runs.
+func (s *Spec) MayWait() int {
+	if s.Overlap == nil || s.Overlap.MaxQueued == nil {
+		return 1
+	}
+	return *s.Overlap.MaxQueued
+}
+
+// Obeys tells whether executions that t makes obey the overlap policy: what a person asks for does only when the
+// document declares one.
+func (s *Spec) Obeys(t Trigger) bool {
+	return s.OverlapOf() != OverlapAllow && (s.Overlap != nil || t != TriggerRequest)
+}
+
+func (o *Overlap) validate() error {
+	if o == nil {
+		return nil
+	}
+	switch o.Policy {
+	case "", OverlapQueue, OverlapSkip, OverlapReplace, OverlapAllow:
+	default:
+		return invalid("bad_overlap", "spec.overlap.policy", "%.64q is no policy", string(o.Policy)).
+			WithHint("one of queue, skip, replace, allow")
+	}
+	if o.MaxQueued == nil {
+		return nil
+	}
+	if n := *o.MaxQueued; n < 0 || n > MaxWaiting {
+		return invalid("out_of_range", "spec.overlap.maxQueued", "%d is out of range 0-%d", n, MaxWaiting)
+	}
+	if o.Policy != "" && o.Policy != OverlapQueue {
+		return invalid("bad_overlap", "spec.overlap.maxQueued", "nothing is queued under the policy %s", o.Policy).
+			WithHint("leave maxQueued out, or choose the policy queue")
+	}
+	return nil
+}
