@@ -158,7 +158,7 @@ type Epoch int64
 func Key(e *Execution, shard int) string {
 	name := e.Namespace + "/" + e.Job
 	switch {
-	case e.Trigger == TriggerSchedule:
+	case e.OfInstant():
 		return fmt.Sprintf("%s@%s#%d", name, e.PlannedAt.Time().Format("2006-01-02T15:04:05.000Z"), shard)
 	case e.RequestKey != "":
 		return fmt.Sprintf("%s!%s#%d", name, e.RequestKey, shard)
