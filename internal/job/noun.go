@@ -49,13 +49,16 @@ type Spec struct {
 	Shards      int             `json:"shards,omitempty"`    // 0 means 1
 	Retry       Retry           `json:"retry,omitzero"`
 	Timeout     Timeout         `json:"timeout,omitzero"`
-	Overlap     *Overlap        `json:"overlap,omitempty"`  // nil: not declared, see Obeys
+	Overlap     *Overlap        `json:"overlap,omitempty"` // nil: not declared, see Obeys
+	Misfire     Misfire         `json:"misfire,omitzero"`
+	AutoPause   AutoPause       `json:"autoPause,omitzero"`
 	Disabled    bool            `json:"disabled,omitempty"` // schedules do not fire; requests still run
 }
 
 // Schedule is a schedule with the name under which its cursor is kept.
 type Schedule struct {
-	ID string `json:"id"`
+	ID      string `json:"id"`
+	MaxRuns int64  `json:"maxRuns,omitempty"` // executions that it makes, over all revisions; 0: no bound
 	schedule.Spec
 }
 
@@ -93,6 +96,8 @@ type Trigger string
 const (
 	TriggerSchedule Trigger = "schedule"
 	TriggerRequest  Trigger = "request"
+	TriggerBackfill Trigger = "backfill"   // a planned instant of the past that a person asked for
+	TriggerCatchUp  Trigger = "catchup"    // for an instant that was missed, see Misfire
 	TriggerAfter    Trigger = "dependency" // the ends of its parents
 )
 
@@ -210,6 +215,10 @@ type Cursor struct {
 	Next     Instant // next planned instant; 0: none
 	Last     Instant // newest instant that was consumed; 0: none
 	Held     Instant // oldest planned instant of a pause that is not decided yet; 0: none. Then Next lies behind the pause
+	Owed     Instant // first of the missed instants that will run yet; 0: none. Next and Last lie behind them
+	OwedTo   Instant // last of them
+	Runs     int64   // executions that it made, those that it owes included
+	Failures int     // of the job's executions in a row; kept while it has an AutoPause. The same in all cursors of a job
 }
 
 // DecisionKind tells how a planned instant ended without an execution.

@@ -52,10 +52,15 @@ const (
 	ReasonUpstreamMissing  Reason = "upstream_missing"  // a job that it runs after did not end in time
 
 	// why a planned instant became no execution (decisions)
-	ReasonMissedDown    Reason = "missed_down"     // nobody planned it in time and the misfire policy made no execution of it
-	ReasonPaused        Reason = "paused"          // the job was paused
-	ReasonClockStepBack Reason = "clock_went_back" // recorded only: wall time stepped
-	ReasonBadEntry      Reason = "poison"          // set aside: the store or the engine refuses it
+	ReasonMissedDown    Reason = "missed_down"      // nobody planned it in time and the misfire policy made no execution of it
+	ReasonMissedWindow  Reason = "missed_window"    // missed longer ago than misfire.window
+	ReasonMisfireSkip   Reason = "misfire_skip"     // missed, and the misfire policy is skip
+	ReasonMisfireLimit  Reason = "misfire_limit"    // missed, and misfire.limit newer ones were missed too
+	ReasonMisfireGiven  Reason = "misfire_given_up" // missed, was to run yet, and the job was changed before
+	ReasonPaused        Reason = "paused"           // the job was paused
+	ReasonAutoPaused    Reason = "auto_paused"      // autoPause.afterFailures executions in a row had failed
+	ReasonClockStepBack Reason = "clock_went_back"  // recorded only: wall time stepped
+	ReasonBadEntry      Reason = "poison"           // set aside: the store or the engine refuses it
 )
 
 var reasonText = map[Reason]string{
@@ -96,6 +101,11 @@ var reasonText = map[Reason]string{
 	ReasonUpstreamMissing:  "a job that it runs after did not end in time",
 	ReasonPaused:           "the job was paused",
 	ReasonMissedDown:       "nobody planned it in time",
+	ReasonMissedWindow:     "missed longer ago than misfire.window",
+	ReasonMisfireSkip:      "missed, and misfire.policy is skip",
+	ReasonMisfireLimit:     "missed, and misfire.limit newer ones were missed too",
+	ReasonMisfireGiven:     "missed, and the job was changed before it could be caught up",
+	ReasonAutoPaused:       "the job was paused after failures in a row",
 	ReasonClockStepBack:    "the wall clock stepped back",
 	ReasonBadEntry:         "set aside: it can not be stored or decided",
 }

@@ -72,7 +72,7 @@ func (s *Spec) Validate(seed string) error {
 	if err := s.validateSchedules(seed); err != nil {
 		return err
 	}
-	for _, check := range []func() error{s.Retry.validate, s.Timeout.validate, s.Overlap.validate} {
+	for _, check := range []func() error{s.Retry.validate, s.Timeout.validate, s.Overlap.validate, s.Misfire.validate, s.AutoPause.validate} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -112,6 +112,9 @@ func (s *Spec) validateSchedules(seed string) error {
 			return invalid("bad_name", field+".name", "%.64q is no name, or two schedules have it", one.ID)
 		}
 		seen[one.ID] = true
+		if one.MaxRuns < 0 || one.MaxRuns > MaxRuns {
+			return invalid("out_of_range", field+".maxRuns", "%d is out of range 1-%d", one.MaxRuns, MaxRuns)
+		}
 		planned := one.Spec
 		planned.Seed = seed // as the engine reads it: some values of H never come
 		planned.Resolve = alwaysOpen
