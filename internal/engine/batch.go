@@ -21,6 +21,7 @@ type Batch struct {
 	Seq       int64 // the partition row moves from Seq-1 to Seq
 	LastToken job.Token
 	At        job.Instant
+	Level     int // that every server knows: the store writes no form of a row that came with a newer one
 
 	Executions  []ExecutionWrite
 	Shards      []ShardWrite
@@ -28,7 +29,9 @@ type Batch struct {
 	DropCursors []job.Cursor // delete by (job, schedule)
 	Handovers   []Handover   // after the cursors of the batch
 	Decisions   []job.Decision
-	Sessions    []job.Session // upsert by id
+	Matched     []Matched              // upsert by execution
+	Backfills   []job.BackfillProgress // upsert by id
+	Sessions    []job.Session          // upsert by id
 	EndSessions []job.SessionID
 	Consumed    []int64 // inbox entries to delete; each must be there
 	Forwarded   []Forward
@@ -44,7 +47,13 @@ func (b *Batch) Empty() bool {
 		}
 	}
 	return len(b.Executions) == 0 && len(b.Shards) == 0 && len(b.Cursors) == 0 && len(b.DropCursors) == 0 &&
-		len(b.Decisions) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers) == 0 && len(b.Forwarded) == 0
+		len(b.Decisions) == 0 && len(b.Backfills) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers) == 0 && len(b.Forwarded) == 0
+}
+
+// Matched says by which executions of its parents an execution was decided.
+type Matched struct {
+	Execution job.ExecutionID
+	Parents   []job.Parent
 }
 
 // Handover gives all cursors of a job to another partition, which plans it from this commit on (R10).
@@ -72,8 +81,9 @@ type ExecutionWrite struct {
 
 // ShardWrite inserts (From "") or changes a shard, guarded alike.
 type ShardWrite struct {
-	From job.ShardState
-	Row  job.Shard
+	From  job.ShardState
+	Total int // shards of its execution; 0: not said
+	Row   job.Shard
 }
 
 // Poison is an event that was set aside.
@@ -157,14 +167,30 @@ type Want struct {
 	Inbox      bool // read the inbox (the runner does so on a wake and each half second anyway)
 	Due        *WantDue
 	Backlog    *WantBacklog
+	Scheduled  *WantScheduled
 	Executions []job.ExecutionID // for entries
 	Shards     []ShardRef        // for reports
+	Upstream   []UpstreamAsk
+	Awaiting   *WantAwaiting
+}
+
+// WantAwaiting asks for executions that wait for their parents, behind After.
+type WantAwaiting struct {
+	After job.ExecutionID
+	Limit int
 }
 
 // WantDue asks for cursors with Next ≤ Until, behind After.
 type WantDue struct {
 	Until job.Instant
 	After *job.Cursor // nil: from the start
+	Limit int
+}
+
+// WantScheduled asks for executions that wait for an instant up to Until, behind After.
+type WantScheduled struct {
+	Until job.Instant
+	After Place
 	Limit int
 }
 

@@ -45,9 +45,11 @@ func (e *Engine) setExecution(x *execution, to job.ExecutionState, why job.Reaso
 	x.row.State, x.row.Reason = to, why
 	if to.Ended() {
 		x.row.EndedAt = e.now.Wall
+		e.ranPast(x)
 	}
 	e.touch(x)
 	e.fact(Fact{Kind: FactExecutionState, Job: x.name(), Execution: x.row.ID, From: string(from), To: string(to), Reason: why})
+	e.mind(x)
 }
 
 // setShard moves a shard along an edge of the table and keeps its queue and its execution's count.
@@ -76,7 +78,7 @@ func (e *Engine) setShard(s *shard, to job.ShardState, why job.Reason) {
 		if s.exec.open--; s.exec.open == 0 {
 			e.step.finishing = append(e.step.finishing, s.exec)
 		}
-	case to == job.ShardQueued:
+	case to == job.ShardQueued && s.exec.row.State != job.ExecutionScheduled:
 		e.enqueue(s)
 	}
 }
@@ -141,14 +143,6 @@ func (e *Engine) dropCursor(c job.Cursor) {
 	e.step.dropped[k] = c
 }
 
-// create makes a new execution whose shards stand in line. It is held in memory, unless the queues are
-// full: then it stays in the database and is paged in later (R14).
-func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
-	x := e.insert(row, def, job.ExecutionQueued, job.ReasonNone)
-	e.lineUp(x)
-	return x
-}
-
 // insert makes a new execution with queued shards, in no line and not held in memory.
 func (e *Engine) insert(row job.Execution, def *job.Definition, state job.ExecutionState, why job.Reason) *execution {
 	x := &execution{row: row, def: def, open: row.ShardTotal}
@@ -166,11 +160,12 @@ func (e *Engine) insert(row job.Execution, def *job.Definition, state job.Execut
 		x.shards[i] = &shard{Shard: job.Shard{Execution: row.ID, Index: i, State: job.ShardQueued}, exec: x}
 		e.touchShard(x.shards[i])
 	}
+	e.mind(x)
 	return x
 }
 
 // lineUp puts the queued shards of an execution in line and holds it in memory, or leaves it in the database when its line is
-// full.
+// full, to be paged in later (R14).
 func (e *Engine) lineUp(x *execution) {
 	l := e.lineOf(&x.row)
 	if !e.holds(l, x.row.ShardTotal) {
@@ -189,12 +184,14 @@ func (e *Engine) lineUp(x *execution) {
 
 // forget drops an execution that has ended, or that is not to be held, from memory.
 func (e *Engine) forget(x *execution) {
+	e.soon.drop(x)
 	if e.executions[x.row.ID] == x {
 		delete(e.executions, x.row.ID)
 	}
 }
 
-// finish ends the executions whose last shard has ended. The state is computed, never set by hand.
+// finish ends the executions whose last shard has ended, and lets those go on that waited for it. The state is computed,
+// never set by hand.
 func (e *Engine) finish() {
 	for _, x := range e.step.finishing {
 		e.at(x.row.ID)
@@ -211,6 +208,8 @@ func (e *Engine) finish() {
 		}
 		e.setExecution(x, to, x.reason(to))
 	}
+	e.step.finishing = nil
+	e.wakeNext()
 }
 
 // reason tells why an execution ended in state to: the reason of the first shard that stands for it.

@@ -16,6 +16,8 @@ type checker struct {
 	shards map[shardKey]*watched
 	tokens map[job.Token]*watchedLease
 	newest job.Token
+	latest job.Instant                     // that the engines' wall clock has shown
+	due    map[job.ExecutionID]job.Instant // of those that wait for it
 	execs  map[job.ExecutionID]string
 	steps  int
 }
@@ -49,7 +51,7 @@ type watchedLease struct {
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, shards: map[shardKey]*watched{}, tokens: map[job.Token]*watchedLease{},
-		execs: map[job.ExecutionID]string{}}
+		execs: map[job.ExecutionID]string{}, due: map[job.ExecutionID]job.Instant{}}
 }
 
 func (c *checker) shard(k shardKey) *watched {
@@ -65,6 +67,7 @@ func (c *checker) step(r *engine.Result) error {
 		return nil
 	}
 	c.steps++
+	c.latest = max(c.latest, c.w.now().Wall)
 	for _, facts := range [][]engine.Fact{r.Trace, r.Batch.Facts} {
 		for i := range facts {
 			if err := c.fact(&facts[i]); err != nil {
@@ -83,6 +86,13 @@ func (c *checker) fact(f *engine.Fact) error {
 			return fmt.Errorf("execution %s is created twice", k.exec)
 		}
 		c.execs[k.exec] = f.To
+		if f.Reason == job.WaitDelay {
+			c.due[k.exec] = f.PlannedAt
+		}
+	case engine.FactRerun:
+		delete(c.due, k.exec) // a person wants it now
+	case engine.FactRescheduled:
+		c.due[k.exec] = f.PlannedAt
 	case engine.FactExecutionState:
 		if c.execs[k.exec] != f.From || !job.ExecutionState(f.From).CanBecome(job.ExecutionState(f.To)) {
 			return fmt.Errorf("execution %s goes %s → %s from %s", k.exec, f.From, f.To, c.execs[k.exec])
@@ -146,6 +156,9 @@ func (c *checker) leaseFact(f *engine.Fact, k shardKey) error {
 
 // granted: one live lease per shard, in the judge's book and in every holder's mind; tokens rise.
 func (c *checker) granted(f *engine.Fact) error {
+	if due := c.due[f.Execution]; due > c.latest {
+		return fmt.Errorf("execution %s starts at %d, %v before its instant", f.Execution, c.latest, due.Sub(c.latest))
+	}
 	s := c.shard(shardKey{f.Execution, f.Shard})
 	if f.Token <= c.newest {
 		return fmt.Errorf("token %d of %s/%d does not rise above %d", f.Token, f.Execution, f.Shard, c.newest)

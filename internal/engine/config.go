@@ -21,7 +21,8 @@ type Config struct {
 	ReadyBytes   int           // of their parameters and checkpoints, over all pools; each line may hold a 64th of it whatever others hold
 	AnswerMax    int           // bytes of parameters and checkpoints that one poll is answered with; one assignment always goes
 	PageSize     int           // rows asked for at once
-	Horizon      time.Duration // schedules due within it are held in memory
+	Horizon      time.Duration // schedules due within it are held in memory, and executions that wait for their instant
+	SoonMax      int           // of these executions, that many; the nearest
 	LossMax      int           // infrastructure losses before worker_lost
 	SessionKeep  time.Duration // a silent session without leases is dropped after this
 	Behind       int           // as in LevelOfAll, when the engine is made
@@ -34,7 +35,7 @@ func Default() Config {
 	return Config{
 		LeaseTTL: 15 * time.Second, Beat: 3 * time.Second, Margin: 1500 * time.Millisecond,
 		OwnerTTL: 5 * time.Second, MisfireGrace: time.Minute, CatchUpMax: 10_000,
-		ReadyMax: 10_000, ReadyBytes: 64 << 20, AnswerMax: 4 << 20, PageSize: 1_000, Horizon: time.Minute, LossMax: 5, SessionKeep: time.Minute,
+		ReadyMax: 10_000, ReadyBytes: 64 << 20, AnswerMax: 4 << 20, PageSize: 1_000, Horizon: time.Minute, SoonMax: 20_000, LossMax: 5, SessionKeep: time.Minute,
 	}
 }
 

@@ -250,7 +250,7 @@ func (d *database) loaded(takeover bool) engine.Loaded {
 	}
 	slices.SortFunc(l.Sessions, func(a, b job.Session) int { return cmp.Compare(a.ID, b.ID) })
 	for _, r := range d.ordered() {
-		if r.row.State != job.ExecutionQueued {
+		if r.row.State != job.ExecutionQueued && r.row.State != job.ExecutionScheduled {
 			l.Executions = append(l.Executions, d.full(r))
 		}
 	}
@@ -274,7 +274,7 @@ func (d *database) post(e engine.Entry) int64 {
 	e.ID = *d.entries
 	if e.Kind == engine.EntryCancel {
 		d.behind[e.ID] = slices.ContainsFunc(d.inbox, func(o engine.Entry) bool {
-			return o.Kind == engine.EntryTrigger && o.Execution == e.Execution
+			return o.Kind.Triggers() && o.Execution == e.Execution
 		})
 	}
 	d.inbox = append(d.inbox, e)
@@ -314,7 +314,7 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 
 func (d *database) queuedOf(u job.UID, limit int) (ids []job.ExecutionID) {
 	for _, r := range d.ordered() {
-		if r.row.JobUID == u && r.row.State == job.ExecutionQueued && len(ids) < limit {
+		if r.row.JobUID == u && (r.row.State == job.ExecutionQueued || r.row.State == job.ExecutionScheduled) && len(ids) < limit {
 			ids = append(ids, r.row.ID)
 		}
 	}
@@ -366,6 +366,23 @@ func (d *database) backlogPage(w engine.WantBacklog) engine.BacklogPage {
 		default:
 			p.Rows = append(p.Rows, d.full(r))
 		}
+	}
+	return p
+}
+
+func (d *database) scheduledPage(w engine.WantScheduled) engine.ScheduledPage {
+	p := engine.ScheduledPage{Seq: d.seq, After: w.After, Through: engine.EndOf(w.Until)}
+	for _, r := range d.ordered() {
+		at := engine.Place{At: r.row.PlannedAt, ID: r.row.ID}
+		if r.row.State != job.ExecutionScheduled || r.row.Reason != job.WaitDelay || at.Compare(w.After) <= 0 || r.row.PlannedAt > w.Until {
+			continue
+		}
+		if len(p.Rows) == w.Limit {
+			last := &p.Rows[w.Limit-1].Execution
+			p.Through = engine.Place{At: last.PlannedAt, ID: last.ID}
+			break
+		}
+		p.Rows = append(p.Rows, d.full(r))
 	}
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // Engine is the memory of one partition. It is not safe for concurrent use: its runner alone calls it.
@@ -24,16 +25,20 @@ type Engine struct {
 	answered  time.Duration // monotonic instant of the newest step: blindness is counted from it
 
 	executions map[job.ExecutionID]*execution
+	upstream   map[job.ExecutionID]*wait // for their parents
 	sessions   map[job.SessionID]*session
 	waiting    map[ReplyID]*session // whose poll hangs
 	pools      map[poolKey]*pool
 	ready      int // bytes of all lines
 	timers     timerHeap
 	due        dueBook
+	soon       soonBook
 	pages      pageBook
+	turns      turnBook
 	counters   Counters
 	leftOut    map[About]bool // can not be decided
-	about      About          // what is being decided
+	backfills  map[job.ExecutionID]*backfill
+	about      About // what is being decided
 
 	step stepState
 }
@@ -49,11 +54,12 @@ type stepState struct {
 	cursors    map[dueKey]job.Cursor
 	dropped    map[dueKey]job.Cursor
 	created    map[job.ExecutionID]bool
-	handed     map[job.UID]bool // to another partition
-	inbox      bool             // an entry has to be read again with newer rows
-	polls      []*session       // may have something to tell a hanging poll
-	pools      []*pool          // something changed that may allow a grant
-	finishing  []*execution     // the last open shard has ended
+	left       map[job.ExecutionID]*execution // that wait for their instant in the database
+	handed     map[job.UID]bool               // to another partition
+	inbox      bool                           // an entry has to be read again with newer rows
+	polls      []*session                     // may have something to tell a hanging poll
+	pools      []*pool                        // something changed that may allow a grant
+	finishing  []*execution                   // the last open shard has ended
 }
 
 // execution is a live execution with all its shards.
@@ -63,7 +69,10 @@ type execution struct {
 	def    *job.Definition
 	shards []*shard
 	open   int // shards that have not ended
+	parked int // bytes that it counts for while it waits for its turn
 	dirty  bool
+	timer  schedule.Timer // while it waits for its instant
+	ripe   bool           // its instant has come, and it was not admitted yet
 }
 
 // shard is one part of a live execution and, while sess is set, its lease.
@@ -94,11 +103,14 @@ func New(cfg Config) *Engine {
 		first:      true,
 		behind:     cfg.Behind,
 		executions: map[job.ExecutionID]*execution{},
+		upstream:   map[job.ExecutionID]*wait{},
 		sessions:   map[job.SessionID]*session{},
 		waiting:    map[ReplyID]*session{},
 		pools:      map[poolKey]*pool{},
 		due:        newDueBook(),
+		soon:       soonBook{held: map[job.ExecutionID]*execution{}},
 		pages:      newPageBook(),
+		turns:      newTurnBook(),
 		leftOut:    map[About]bool{},
 	}
 }
@@ -123,10 +135,13 @@ func (e *Engine) Step(now Now, events []Event) Result {
 	}
 	e.about = About{}
 	e.runTimers()
+	e.admitRipe()
 	e.plan()
+	e.runBackfills()
+	e.finish()
+	e.about = About{}
 	e.dispatch()
 	e.answerPolls()
-	e.finish()
 	for _, ev := range ordered[late:] {
 		e.take(ev)
 	}
@@ -163,6 +178,10 @@ func (e *Engine) take(ev Event) {
 		e.executionPage(ev)
 	case ShardPage:
 		e.shardPage(ev)
+	case UpstreamPage:
+		e.upstreamPage(ev)
+	case AwaitingPage:
+		e.awaitingPage(ev)
 	case InboxPage:
 		e.inboxPage(ev)
 	case SessionOpen:
@@ -181,6 +200,8 @@ func (e *Engine) take(ev Event) {
 		e.backlogPage(ev)
 	case DuePage:
 		e.duePage(ev)
+	case ScheduledPage:
+		e.scheduledPage(ev)
 	case Inspect:
 		e.answer(ev.Reply, e.inspect(ev.Query))
 	case Tick:
@@ -192,6 +213,7 @@ func (e *Engine) end() Result {
 	st := &e.step
 	b := &st.batch
 	st.rows(e)
+	e.writeBackfills()
 	b.Cursors, b.DropCursors = sortedCursors(st.cursors), sortedCursors(st.dropped)
 	b.LastToken = e.token
 	if b.Empty() {
@@ -202,7 +224,7 @@ func (e *Engine) end() Result {
 			b.Facts = append([]Fact{{Kind: FactOwned, Token: job.Token(e.cfg.Epoch)}}, b.Facts...)
 		}
 		e.seq++
-		b.Seq = e.seq
+		b.Seq, b.Level = e.seq, Level-e.behind
 		e.pages.commit(b)
 	}
 	r := Result{Batch: *b, Answers: st.answers, Trace: st.trace, Want: e.want()}
@@ -213,6 +235,9 @@ func (e *Engine) end() Result {
 		if x.row.State.Ended() {
 			e.forget(x)
 		}
+	}
+	for _, x := range st.left {
+		e.forget(x)
 	}
 	e.step = stepState{}
 	return r
@@ -231,7 +256,7 @@ func (st *stepState) rows(e *Engine) {
 		if s.dirty {
 			row := s.Shard
 			row.Attempts = slices.Clone(s.Attempts) // changed in place later, while this batch is in flight
-			b.Shards = append(b.Shards, ShardWrite{From: s.stored, Row: row})
+			b.Shards = append(b.Shards, ShardWrite{From: s.stored, Total: s.exec.row.ShardTotal, Row: row})
 			s.stored, s.dirty = s.State, false
 			if s.State.Ended() {
 				s.strip()
@@ -258,6 +283,9 @@ func (e *Engine) NextWake() (time.Duration, bool) {
 			at, ok = t, true
 		}
 	}
+	if t, has := e.soon.wake(e); has {
+		earlier(t)
+	}
 	if t, has := e.timers.next(); has {
 		earlier(t)
 		// A judge that has leases looks often enough never to seem blind to itself.
@@ -265,6 +293,9 @@ func (e *Engine) NextWake() (time.Duration, bool) {
 	}
 	if t, has := e.pages.retry(); has {
 		earlier(t)
+	}
+	if e.backfillsWait() {
+		earlier(e.now.Mono)
 	}
 	return at, ok
 }

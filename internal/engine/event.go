@@ -36,9 +36,23 @@ type (
 		Seq        int64 // of the partition row
 		LastToken  job.Token
 		Sessions   []job.Session
-		Executions []Row   // every live execution that is not queued, with all its shards
+		Executions []Row // every live execution that is under way: neither queued nor scheduled; with all its shards
+		Waiting    []Waiting
+		Backfills  []Backfill
 		LeftOut    []About // made an engine panic, or its commit be refused, outside of any event: it does without them
 		Takeover   bool    // another incarnation owned it before: verdicts wait TTL + P instead of TTL
+	}
+
+	// Waiting is an execution in the database that counts for the overlap policy of its job, ordered by (Job, PlannedAt,
+	// ID): scheduled for the reason job.WaitOverlap or job.WaitReplace, or queued and neither free of the policy
+	// (job.ReasonOverlapFree) nor made by a request that does not mind it (any but job.ReasonOverlapTurn).
+	Waiting struct {
+		Job       job.UID
+		ID        job.ExecutionID
+		PlannedAt job.Instant
+		State     job.ExecutionState
+		Reason    job.Reason
+		Round     int
 	}
 
 	// ClockStepped says that a wall clock was set. It is recorded, and moves nothing: Now.Wall says what counts.
@@ -74,11 +88,21 @@ type (
 		Partial bool // there are more behind the last one
 	}
 
+	// ScheduledPage answers Want.Scheduled: executions that wait for their instant, ordered by it.
+	ScheduledPage struct {
+		Seq     int64
+		After   Place // as asked
+		Through Place // all behind After up to here is in Rows, or was left out
+		Rows    []Row
+	}
+
 	// ExecutionPage answers Want.Executions: live or ended executions; one that is nowhere is left out.
 	ExecutionPage struct {
 		Seq   int64
 		Asked []job.ExecutionID
 		Rows  []Row
+		// Elsewhere are those of Asked that another partition has: of a job that moved.
+		Elsewhere map[job.ExecutionID]job.ExecutionState
 	}
 
 	// ShardPage answers Want.Shards: shards of live or ended executions; one that is nowhere is left out.
@@ -86,6 +110,20 @@ type (
 		Seq   int64
 		Asked []ShardRef
 		Rows  []Settled
+	}
+
+	// UpstreamPage answers Want.Upstream; what it did not come to is left out of Asked.
+	UpstreamPage struct {
+		Seq   int64
+		Asked []UpstreamAsk
+		Items []Upstream
+	}
+
+	// AwaitingPage answers Want.Awaiting: executions that wait for their parents, by id.
+	AwaitingPage struct {
+		Seq     int64
+		Items   []Awaiting
+		Partial bool // there are more behind the last one
 	}
 
 	// SessionOpen opens a session or finds it again: idempotent per (pool, worker, incarnation).
@@ -168,6 +206,12 @@ type Settled struct {
 	Closed    bool
 }
 
+// Awaiting is an execution that waits for its parents.
+type Awaiting struct {
+	Execution job.ExecutionID
+	Child     job.UID
+}
+
 // Due is one schedule that is due soon.
 type Due struct {
 	Definition *job.Definition // newest revision
@@ -179,18 +223,22 @@ type EntryKind string
 
 // The kinds of inbox entries. One that the engine does not know is left alone, with an alarm.
 const (
-	EntryJobChanged EntryKind = "job_changed" // created, edited, paused or resumed: read the newest revision
-	EntryTrigger    EntryKind = "trigger"
-	EntryCancel     EntryKind = "cancel"
-	EntryRerun      EntryKind = "rerun"
-	EntryJobDeleted EntryKind = "job_deleted"
-	EntryCancelJob  EntryKind = "cancel_job" // of a deleted job, to every partition: cancel its executions there
+	EntryJobChanged  EntryKind = "job_changed" // created, edited, paused or resumed: read the newest revision
+	EntryTrigger     EntryKind = "trigger"
+	EntryCancel      EntryKind = "cancel"
+	EntryRerun       EntryKind = "rerun"
+	EntryJobDeleted  EntryKind = "job_deleted"
+	EntryCancelJob   EntryKind = "cancel_job"   // of a deleted job, to every partition: cancel its executions there
+	EntryParentEnded EntryKind = "parent_ended" // an execution of a job that Job runs after has ended: look
+	EntryBackfill    EntryKind = "backfill"     // asked for, or asked to end: read its row
+	EntryDelayed     EntryKind = "delayed"      // a trigger whose request is Delayed: an older server must not take it for one that is not
+	EntryReschedule  EntryKind = "reschedule"   // of an execution that waits for its instant, to Request.At
 )
 
 // Known tells whether this engine takes entries of the kind; others stay in the inbox.
 func (k EntryKind) Known() bool {
 	switch k {
-	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob:
+	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob, EntryBackfill, EntryParentEnded, EntryDelayed, EntryReschedule:
 		return true
 	}
 	return false
@@ -202,15 +250,17 @@ type Entry struct {
 	ID        int64
 	Kind      EntryKind
 	Job       job.UID         // job_changed, trigger
-	Execution job.ExecutionID // trigger, cancel, rerun
-	Request   *Request        // trigger
-	Note      string          // cancel, rerun: what the person said; free text, ≤ 1 KiB
+	Execution job.ExecutionID // trigger, cancel, rerun, reschedule
+	Request   *Request        // trigger; of a reschedule its At alone
+	Note      string          // cancel, rerun, reschedule: what the person said; free text, ≤ 1 KiB
 
 	Definition *job.Definition // newest revision of Job, its last one when it was deleted; nil when that is not known
 	Before     *job.Definition // the revision that Cursors were computed from, when one of them is Held and it is another one
 	Cursors    []job.Cursor    // of Job
 	Planner    int             // partition that plans Job: that of its cursors, or, when it has none, the one it was created in
 	Place      int             // partition of the pool in the newest revision of Job
+
+	Backfill *job.Backfill // backfill: as it is now; Definition is of its revision
 
 	Queued []job.ExecutionID // cancel_job: the first QueuedMax of Job's executions that wait here, by id
 }
@@ -220,10 +270,22 @@ const QueuedMax = 256
 
 // Request is a requested execution as it travels in the entry.
 type Request struct {
-	At     job.Instant
-	Key    string // the request's idempotency key; may be empty
-	Params json.RawMessage
+	At      job.Instant
+	Delayed bool   // not before At; else at once, and At is when it was asked for
+	Key     string // the request's idempotency key; may be empty
+	Params  json.RawMessage
 }
+
+// TriggerKind is the kind of the entry that a request travels in.
+func (r *Request) TriggerKind() EntryKind {
+	if r.Delayed {
+		return EntryDelayed
+	}
+	return EntryTrigger
+}
+
+// Triggers tells whether an entry of the kind asks for an execution.
+func (k EntryKind) Triggers() bool { return k == EntryTrigger || k == EntryDelayed }
 
 // Held is one shard that a worker says it runs.
 type Held struct {
@@ -280,6 +342,8 @@ func (ClockStepped) rank() int  { return 1 }
 func (LevelOfAll) rank() int    { return 1 }
 func (ExecutionPage) rank() int { return 2 }
 func (ShardPage) rank() int     { return 2 }
+func (UpstreamPage) rank() int  { return 2 }
+func (AwaitingPage) rank() int  { return 2 }
 func (InboxPage) rank() int     { return 3 }
 func (SessionOpen) rank() int   { return 4 }
 func (Report) rank() int        { return 5 }
@@ -288,6 +352,7 @@ func (SessionClose) rank() int  { return 7 }
 func (PollGone) rank() int      { return 8 }
 func (Poll) rank() int          { return 9 }
 func (BacklogPage) rank() int   { return 10 }
+func (ScheduledPage) rank() int { return 10 }
 func (DuePage) rank() int       { return 11 }
 func (Tick) rank() int          { return 12 }
 func (Inspect) rank() int       { return 13 }

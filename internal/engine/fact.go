@@ -25,12 +25,15 @@ const (
 	FactTimedOut         FactKind = "timed_out" // attempt: Reason says which bound
 	FactCancelRequested  FactKind = "cancel_requested"
 	FactRetryPlanned     FactKind = "retry_planned"
-	FactPlanned          FactKind = "planned" // a cursor moved over At
-	FactDecided          FactKind = "decided" // an instant or range that became no execution
+	FactRescheduled      FactKind = "rescheduled" // to PlannedAt; it was planned for Until
+	FactPlanned          FactKind = "planned"     // a cursor moved over At
+	FactDecided          FactKind = "decided"     // an instant or range that became no execution
 	FactJobChanged       FactKind = "job_changed"
 	FactJobHandedOver    FactKind = "job_handed_over" // another partition plans it from here on
 	FactJobDeleted       FactKind = "job_deleted"
 	FactRerun            FactKind = "rerun"
+	FactUpstream         FactKind = "upstream" // Note: the executions of its parents by which Execution was decided
+	FactBackfill         FactKind = "backfill" // To: its state; Execution: its id
 	FactSetAside         FactKind = "set_aside"
 	FactClockStepped     FactKind = "clock_stepped" // Note: whose, and by how much
 	FactWorkerClock      FactKind = "worker_clock"  // (trace) wrong by more than ClockAlarm

@@ -44,6 +44,9 @@ func (e *Engine) takeEntry(entry Entry) {
 			}
 			return
 		}
+		if e.moveDrains(&entry) {
+			return // in force when the executions have ended
+		}
 		take := e.jobChanged
 		if entry.Kind == EntryJobDeleted {
 			take = e.jobDeleted
@@ -60,17 +63,35 @@ func (e *Engine) takeEntry(entry Entry) {
 		if !e.cancelJob(entry) {
 			return
 		}
-	case EntryTrigger:
+	case EntryParentEnded:
+		if !e.parentEnded(entry) {
+			return
+		}
+	case EntryTrigger, EntryDelayed:
+		if e.mustWaitForPlanner(&entry) || e.delayMustWait(&entry) {
+			return
+		}
 		e.trigger(entry)
-	case EntryCancel, EntryRerun:
+	case EntryBackfill:
+		if !e.knownToAll(levelTime) {
+			if e.pages.strange(entry.ID) {
+				e.traceFact(Fact{Kind: FactSetAside, Note: fmt.Sprintf("inbox entry %d is about a backfill, which a server of an older build does not know; it waits until that server is gone", entry.ID)})
+			}
+			return
+		}
+		e.takeBackfill(entry)
+	case EntryCancel, EntryRerun, EntryReschedule:
 		x := e.executions[entry.Execution]
 		if x == nil {
 			e.pages.askEntry(entry)
 			return
 		}
-		if entry.Kind == EntryCancel {
+		switch entry.Kind { // a live execution has nothing to rerun: the entry is consumed
+		case EntryCancel:
 			e.cancel(x, entry)
-		} // a live execution has nothing to rerun: the entry is consumed
+		case EntryReschedule:
+			e.reschedule(x, entry)
+		}
 	default:
 		if e.pages.strange(entry.ID) {
 			e.traceFact(Fact{Kind: FactSetAside, Note: fmt.Sprintf("inbox entry %d of unknown kind %q is left alone", entry.ID, entry.Kind)})
@@ -107,11 +128,16 @@ func (e *Engine) trigger(entry Entry) {
 	if params == nil {
 		params = def.Spec.Params
 	}
-	x := e.create(job.Execution{
+	row := job.Execution{
 		ID: entry.Execution, Partition: e.cfg.Partition, Namespace: def.Namespace, Job: def.Name, JobUID: def.UID,
 		Revision: def.Revision, Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerRequest,
 		PlannedAt: req.At, RequestKey: req.Key, Params: params, ShardTotal: def.Spec.ShardTotal(),
-	}, def)
+	}
+	begin := e.create
+	if req.Delayed && req.At > e.now.Wall {
+		begin = e.delay
+	}
+	x := begin(row, def)
 	if goesWithJob(def) {
 		e.cancel(x, entry)
 	}
@@ -120,18 +146,27 @@ func (e *Engine) trigger(entry Entry) {
 // cancel accepts a cancel: final from this commit on. What has not started ends at once; what runs is
 // told to stop and ends when its holder confirms, or when grace and lease are over.
 func (e *Engine) cancel(x *execution, entry Entry) {
+	why := job.ReasonCancelRequested
+	if entry.Definition != nil && entry.Definition.Deleted != nil {
+		why = job.ReasonJobDeleted
+	}
+	e.cancelFor(x, why, entry.Note)
+}
+
+// cancelFor cancels an execution for a reason of a person's or of its job's policy.
+func (e *Engine) cancelFor(x *execution, why job.Reason, note string) {
 	if x.row.Cancel != "" || x.row.State.Ended() {
 		return
 	}
-	x.row.Cancel = job.ReasonCancelRequested
-	if entry.Definition != nil && entry.Definition.Deleted != nil {
-		x.row.Cancel = job.ReasonJobDeleted
-	}
+	x.row.Cancel = why
 	e.touch(x)
-	e.fact(Fact{Kind: FactCancelRequested, Job: x.name(), Execution: x.row.ID, Reason: x.row.Cancel, Note: entry.Note})
+	e.fact(Fact{Kind: FactCancelRequested, Job: x.name(), Execution: x.row.ID, Reason: why, Note: note})
+	if why == job.ReasonJobDeleted {
+		why = job.ReasonCancelRequested
+	}
 	for _, s := range x.shards {
 		if !s.State.Ended() {
-			e.cancelShard(s, job.ReasonCancelRequested)
+			e.cancelShard(s, why)
 		}
 	}
 	if x.open > 0 {
@@ -148,9 +183,13 @@ func (e *Engine) rerun(row Row, entry Entry) {
 		return
 	}
 	e.fact(Fact{Kind: FactRerun, Job: x.name(), Execution: x.row.ID, Reason: job.ReasonRerun, Note: entry.Note, Count: int64(x.row.Round + 1)})
-	e.setExecution(x, job.ExecutionQueued, job.ReasonRerun)
+	state, why := e.overlap(x.def, x.row.Trigger, true)
+	if why == job.ReasonNone {
+		why = job.ReasonRerun
+	}
 	x.row.Round++
 	x.row.Cancel, x.row.EndedAt = "", 0
+	e.setExecution(x, state, why)
 	for _, s := range x.shards {
 		if s.State == job.ShardSucceeded {
 			continue
@@ -158,6 +197,9 @@ func (e *Engine) rerun(row Row, entry Entry) {
 		s.Faults, s.Losses, s.Error = 0, 0, nil
 		s.Closed = true // what the old rounds' holders still say changes nothing
 		e.setShard(s, job.ShardQueued, job.ReasonRerun)
+	}
+	if state == job.ExecutionScheduled {
+		e.park(x)
 	}
 }
 
@@ -178,11 +220,11 @@ func (e *Engine) hold(row Row) *execution {
 	return x
 }
 
-// holdQueued takes an execution that waited in the database into memory, in line.
+// holdQueued takes an execution that waited in the database into memory, in line unless it is scheduled.
 func (e *Engine) holdQueued(row Row) *execution {
 	x := e.hold(row)
 	for _, s := range x.shards {
-		if s.State == job.ShardQueued {
+		if s.State == job.ShardQueued && x.row.State == job.ExecutionQueued {
 			e.enqueue(s)
 		}
 	}
@@ -202,12 +244,14 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 			continue
 		}
 		entries, row := p.answeredEntries(id), found[id]
+		e.looked(id, row, &ev)
 		for _, entry := range entries {
 			e.entryWithRow(entry, row)
 		}
 		if len(entries) == 0 {
 			e.cancelRow(row)
 		}
+		e.turnRow(id, row)
 	}
 	p.read(ev.Seq)
 }
@@ -223,6 +267,11 @@ func (e *Engine) entryWithRow(entry Entry, row Row) {
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "rerun of an execution whose job was deleted with it"})
 	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():
 		e.rerun(row, entry)
+	case entry.Kind == EntryReschedule:
+		if x == nil && row.Execution.State == job.ExecutionScheduled && row.Execution.Reason == job.WaitDelay {
+			x = e.hold(row)
+		}
+		e.reschedule(x, entry)
 	case entry.Kind == EntryCancel:
 		if x == nil && !row.Execution.State.Ended() {
 			x = e.holdQueued(row)

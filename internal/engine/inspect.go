@@ -81,6 +81,8 @@ func (e *Engine) view(x *execution) *ExecutionView {
 // waits says why a shard is not running.
 func (e *Engine) waits(s *shard) job.Reason {
 	switch {
+	case s.exec.row.State == job.ExecutionScheduled:
+		return s.exec.row.Reason
 	case s.State == job.ShardRetryWait && s.sess != nil && e.now.Mono >= s.retryAt:
 		return job.WaitLease
 	case s.State == job.ShardRetryWait:

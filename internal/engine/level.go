@@ -1,5 +1,7 @@
 package engine
 
+import "fmt"
+
 // Level is the newest kinds of entries, states and habits that this engine knows. A server's row states it; what a
 // level brought is written only while the row of every server states that level or a newer one, so that servers of two
 // builds can share a database (DESIGN §7).
@@ -7,11 +9,14 @@ package engine
 //	0  all that there was before rows stated levels
 //	1  jobs move: a planner hands its cursors over to another partition (move.go)
 //	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies and backfill
-const Level = 2
+//	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level)
+const Level = 3
 
 const (
 	levelMoves = 1
 	levelTime  = 2
+	// LevelRows is for stores, see Batch.Level.
+	LevelRows = 3
 )
 
 // knownToAll tells whether every server knows what a level brought.
@@ -21,6 +26,18 @@ func (e *Engine) knownToAll(level int) bool { return Level-e.behind >= level }
 func (e *Engine) levels(ev LevelOfAll) {
 	e.behind = ev.Behind
 	e.step.inbox = true
+}
+
+// delayMustWait tells that a request is to wait for its instant and that a server would not understand it: the entry stays
+// in the inbox until the last such server is gone.
+func (e *Engine) delayMustWait(entry *Entry) bool {
+	if entry.Request == nil || !entry.Request.Delayed || e.knownToAll(levelTime) {
+		return false
+	}
+	if e.pages.strange(entry.ID) {
+		e.traceFact(Fact{Kind: FactSetAside, Note: fmt.Sprintf("inbox entry %d asks for a later instant, which a server of an older build does not know; it waits until that server is gone", entry.ID)})
+	}
+	return true
 }
 
 // moveMustWait tells that a job has to move and that a server would not understand it: the entry stays in the inbox, and

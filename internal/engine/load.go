@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // unheardMax is how many owners in a row may hear nothing from a session before it is dead (R7). An owner
@@ -19,6 +20,7 @@ const unheardMax = 3
 // incarnation owned the partition before; planning and dispatch do not wait for that.
 func (e *Engine) load(ev Loaded) {
 	e.loaded = true
+	e.soon.wheel = schedule.NewWheel[job.ExecutionID](int64(e.now.Wall))
 	e.seq = ev.Seq
 	e.pages.off = e.cfg.Switches.NoPageGuard
 	e.token = max(ev.LastToken, job.Token(e.cfg.Epoch))
@@ -41,6 +43,9 @@ func (e *Engine) load(ev Loaded) {
 		s.unheardAt = e.now.Mono + s.TTL/2
 	}
 	e.loadExecutions(ev)
+	for i := range ev.Backfills {
+		e.stopBackfill(e.holdBackfill(ev.Backfills[i].Backfill, ev.Backfills[i].Definition))
+	}
 	extra := e.cfg.OwnerTTL
 	if !ev.Takeover {
 		extra = 0
@@ -69,10 +74,15 @@ func (e *Engine) loadExecutions(ev Loaded) {
 		if e.at(row.Execution.ID); !e.usable(&row) {
 			continue
 		}
-		for _, s := range e.hold(row).shards {
+		x := e.hold(row)
+		for _, s := range x.shards {
 			e.resume(s)
 		}
+		if x.def.Spec.Obeys(x.row.Trigger) {
+			e.turns.of(x.row.JobUID).run(x.row.ID)
+		}
 	}
+	e.loadTurns(ev.Waiting)
 	e.about = About{}
 }
 

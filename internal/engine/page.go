@@ -30,6 +30,13 @@ type pageBook struct {
 	backFrom  backlogKey     // it begins behind this key
 	distrust  int            // so many backlog pages may be answers to an earlier question
 
+	upstream  asking[UpstreamAsk]
+	stale     map[UpstreamAsk]bool    // asked for again while a page was on its way
+	ends      map[UpstreamAsk][]Entry // wait for them
+	scanned   bool                    // what waits for parents has been looked through since the load
+	scanFrom  job.ExecutionID
+	scanAsked time.Duration // of the page on its way; 0: none
+
 	entries map[job.ExecutionID][]Entry // wait for rows
 	asked   asking[job.ExecutionID]     // for entries
 	reports []*waitingReport            // wait for shards
@@ -87,7 +94,8 @@ const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
 	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, eaten: map[int64]int64{},
-		odd: map[int64]bool{}, behind: map[*line]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: asking[job.ExecutionID]{}, shards: asking[ShardRef]{}}
+		odd: map[int64]bool{}, behind: map[*line]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: asking[job.ExecutionID]{}, shards: asking[ShardRef]{},
+		upstream: asking[UpstreamAsk]{}, stale: map[UpstreamAsk]bool{}, ends: map[UpstreamAsk][]Entry{}}
 }
 
 // commit notes what a batch changes.
@@ -150,7 +158,8 @@ func (p *pageBook) entryTaken(seq int64, entry Entry) bool {
 		return true
 	}
 	same := func(w Entry) bool { return w.ID == entry.ID }
-	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same)
+	return slices.Contains(p.pending, entry.ID) || slices.ContainsFunc(p.entries[entry.Execution], same) ||
+		slices.ContainsFunc(p.ends[UpstreamAsk{Child: entry.Job, Ended: entry.Execution}], same)
 }
 
 // strange notes an entry of an unknown kind; true the first time, for as many as it can keep in mind.
@@ -209,7 +218,7 @@ func (p *pageBook) answeredReports() (ready []*waitingReport) {
 // retry is when a page that never came is asked for again.
 func (p *pageBook) retry() (time.Duration, bool) {
 	var at time.Duration
-	for _, t := range []time.Duration{p.asked.oldest(), p.shards.oldest(), p.askedBack} {
+	for _, t := range []time.Duration{p.asked.oldest(), p.shards.oldest(), p.askedBack, p.upstream.oldest(), p.scanAsked} {
 		if t > 0 && (at == 0 || t < at) {
 			at = t
 		}
@@ -228,7 +237,9 @@ func (e *Engine) want() Want {
 	slices.SortFunc(w.Shards, func(a, b ShardRef) int {
 		return cmp.Or(bytes.Compare(a.Execution[:], b.Execution[:]), cmp.Compare(a.Index, b.Index))
 	})
+	e.wantUpstream(&w)
 	w.Due = e.due.want(e)
+	w.Scheduled = e.wantScheduled()
 	w.Inbox = e.step.inbox
 	return w
 }

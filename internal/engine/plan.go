@@ -189,6 +189,7 @@ func (e *Engine) unfollowJob(u job.UID) {
 // one step: two schedules of a job that are due together must meet here, for once their execution has
 // ended nothing in memory tells that it was made (R4).
 func (e *Engine) plan() {
+	e.finish() // an end that arrived comes before what is due
 	if !e.settleMissed() || !e.settleEnded() {
 		return // bounded per step; NextWake is at once
 	}
@@ -281,6 +282,7 @@ func (e *Engine) settle(d *dueEntry, missedBefore job.Instant) bool {
 		e.writeCursor(d.cursor)
 		return false
 	}
+	e.writeCursor(d.cursor) // what was held is decided now
 	if p := d.def.Pause; p != nil && p.At > first && p.At < missedBefore {
 		missedBefore = p.At // what is behind it was not missed: it is held
 	}
@@ -328,11 +330,14 @@ func (e *Engine) fire(d *dueEntry, at job.Instant) {
 	if e.executions[id] != nil || e.step.created[id] {
 		return // two schedules of the job are due together: one execution (R4)
 	}
-	e.create(job.Execution{
+	x, why := e.launch(job.Execution{
 		ID: id, Partition: e.cfg.Partition, Namespace: def.Namespace, Job: def.Name, JobUID: def.UID, Revision: def.Revision,
 		Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerSchedule, PlannedAt: at,
 		Params: def.Spec.Params, ShardTotal: def.Spec.ShardTotal(),
 	}, def)
+	if x == nil {
+		e.decide(def, d.cursor.Schedule, job.DecisionBlocked, why, at, at, 1)
+	}
 }
 
 func (e *Engine) missed(d *dueEntry, from, to job.Instant, n int64) {

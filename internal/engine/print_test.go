@@ -15,6 +15,7 @@ type names struct {
 	execs    map[job.ExecutionID]string
 	sessions map[job.SessionID]string
 	jobs     map[job.UID]string
+	delays   bool // a request was delayed: only then pages of such are told
 }
 
 func (n *names) exec(id job.ExecutionID) string {
@@ -130,6 +131,7 @@ func (n *names) execWrite(w *engine.ExecutionWrite) string {
 	var s words
 	s.add(true, "exec %s %s → %s", n.exec(x.ID), orNew(string(w.From)), x.State)
 	s.add(x.Reason != "", "(%s)", x.Reason)
+	s.add(w.From == job.ExecutionScheduled && w.Row.State == w.From, "planned=%s", instant(x.PlannedAt))
 	s.add(w.From == "", "job=%s rev=%d %s planned=%s shards=%d", x.Job, x.Revision, x.Trigger, instant(x.PlannedAt), x.ShardTotal)
 	s.add(x.Cancel != "", "cancel=%s", x.Cancel)
 	s.add(x.Round > 0, "round=%d", x.Round)
@@ -170,7 +172,7 @@ func (n *names) fact(f *engine.Fact) string {
 	s.add(true, "%s", f.Kind)
 	s.add(f.Job != "", "%s", f.Job)
 	if !f.Execution.IsZero() {
-		of := f.Kind == engine.FactExecutionCreated || f.Kind == engine.FactExecutionState || f.Kind == engine.FactCancelRequested || f.Kind == engine.FactRerun
+		of := f.Kind == engine.FactExecutionCreated || f.Kind == engine.FactExecutionState || f.Kind == engine.FactCancelRequested || f.Kind == engine.FactRescheduled || f.Kind == engine.FactRerun
 		s.add(of, "%s", n.exec(f.Execution))
 		s.add(!of, "%s/%d", n.exec(f.Execution), f.Shard)
 	}
@@ -198,6 +200,10 @@ func (n *names) want(w *engine.Want) string {
 	if w.Backlog != nil {
 		s.add(true, " backlog")
 		s.add(w.Backlog.PlannedAt > 0, " behind %s", instant(w.Backlog.PlannedAt))
+	}
+	if w.Scheduled != nil && n.delays {
+		s.add(true, " scheduled until=%s", instant(w.Scheduled.Until))
+		s.add(w.Scheduled.After.At > wallStart, " behind %s", instant(w.Scheduled.After.At))
 	}
 	for _, id := range w.Executions {
 		s.add(true, " %s", n.exec(id))

@@ -49,7 +49,11 @@ func (d *driver) people() {
 		d.peopleN++
 		id := job.RequestedID(d.wall(), [10]byte{0, 0, byte(d.peopleN >> 8), byte(d.peopleN)})
 		d.ids = append(d.ids, id)
-		d.db.post(engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Execution: id, Request: &engine.Request{At: d.wall()}})
+		req := engine.Request{At: d.wall()}
+		if d.chance(50) {
+			req.At, req.Delayed = req.At.Add(d.between(-time.Second, 8*time.Second)), true
+		}
+		d.db.post(engine.Entry{Kind: req.TriggerKind(), Job: def.UID, Execution: id, Request: &req})
 		if d.chance(5) {
 			d.db.post(engine.Entry{Kind: engine.EntryCancel, Execution: id})
 		}
@@ -60,6 +64,9 @@ func (d *driver) people() {
 			kind = engine.EntryRerun
 		}
 		d.db.post(engine.Entry{Kind: kind, Execution: d.ids[d.r.IntN(n)]})
+	}
+	if n := len(d.ids); n > 0 && d.chance(2) {
+		d.db.post(engine.Entry{Kind: engine.EntryReschedule, Execution: d.ids[max(0, n-1-d.r.IntN(6))], Request: &engine.Request{At: d.wall().Add(d.between(0, 6*time.Second))}})
 	}
 	if d.chance(0.5) {
 		d.edit(d.jobs[4], d.chance(30))

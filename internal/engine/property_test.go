@@ -67,7 +67,7 @@ func newDriver(seed uint64, sw engine.Switches) *driver {
 	cfg := engine.Default()
 	cfg.LeaseTTL, cfg.Beat, cfg.Margin, cfg.OwnerTTL = 3*time.Second, 700*time.Millisecond, 500*time.Millisecond, 1500*time.Millisecond
 	cfg.MisfireGrace, cfg.Horizon, cfg.SessionKeep, cfg.LossMax = 4*time.Second, 3*time.Second, 6*time.Second, 4
-	cfg.ReadyMax, cfg.PageSize, cfg.CatchUpMax, cfg.Switches = 6, 3, 5, sw
+	cfg.ReadyMax, cfg.PageSize, cfg.CatchUpMax, cfg.SoonMax, cfg.Switches = 6, 3, 5, 4, sw
 	cfg.ReadyBytes, cfg.AnswerMax = 100, 40
 	nm := &names{execs: map[job.ExecutionID]string{}, sessions: map[job.SessionID]string{}, jobs: map[job.UID]string{}}
 	d := &driver{world: newWorld(cfg), r: rand.New(rand.NewPCG(seed, 7)), log: func(string, ...any) {}}
@@ -237,7 +237,7 @@ func (d *driver) once(events []engine.Event) error {
 	}
 	if d.chance(5) {
 		r := d.e.Step(d.now(), nil)
-		if !r.Batch.Empty() || len(r.Answers)+len(r.Trace) > 0 || r.Want.Due != nil || r.Want.Backlog != nil {
+		if !r.Batch.Empty() || len(r.Answers)+len(r.Trace) > 0 || r.Want.Due != nil || r.Want.Backlog != nil || r.Want.Scheduled != nil {
 			return fmt.Errorf("a step without events at the same instant does something: %+v", r)
 		}
 		d.wanted(r.Want)

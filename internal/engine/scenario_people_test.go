@@ -107,10 +107,13 @@ func (s *scenario) doTrigger(c *command) error {
 	for range c.num("times", 1) {
 		s.requests++
 		req := &engine.Request{At: s.wall(), Key: c.str("key", "")}
+		if in := c.dur("in", 0); in > 0 {
+			req.At, req.Delayed, s.names.delays = req.At.Add(in), true, true
+		}
 		if p := c.str("params", ""); p != "" {
 			req.Params = json.RawMessage(p)
 		}
-		e := engine.Entry{Kind: engine.EntryTrigger, Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{8: byte(s.requests >> 8), 9: byte(s.requests)})}
+		e := engine.Entry{Kind: req.TriggerKind(), Job: def.UID, Request: req, Execution: job.RequestedID(req.At, [10]byte{8: byte(s.requests >> 8), 9: byte(s.requests)})}
 		s.names.exec(e.Execution)
 		s.db.mate(place(def.Spec.Pool)).post(e)
 	}
@@ -122,7 +125,11 @@ func (s *scenario) doTrigger(c *command) error {
 
 func (s *scenario) doAsk(c *command) error {
 	id, _ := s.shardOf(c, c.arg(0))
-	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: engine.EntryKind(c.name), Execution: id}))
+	e := engine.Entry{Kind: engine.EntryKind(c.name), Execution: id}
+	if e.Kind == engine.EntryReschedule {
+		e.Request = &engine.Request{At: s.wall().Add(c.dur("in", 0))}
+	}
+	return cmpErr(c.err, s.posted(c, e))
 }
 
 func (s *scenario) doEntry(c *command) error {
@@ -216,6 +223,8 @@ func (s *scenario) doRead(c *command) error {
 		s.want.Due, want.Due = want.Due, nil
 	case "backlog":
 		s.want.Backlog, want.Backlog = want.Backlog, nil
+	case "scheduled":
+		s.want.Scheduled, want.Scheduled = want.Scheduled, nil
 	case "executions":
 		s.want.Executions, want.Executions = want.Executions, nil
 	case "shards":

@@ -104,6 +104,9 @@ func (w *world) wanted(n engine.Want) {
 	if n.Backlog != nil {
 		w.want.Backlog = n.Backlog
 	}
+	if n.Scheduled != nil {
+		w.want.Scheduled = n.Scheduled
+	}
 	w.want.Executions = append(w.want.Executions, n.Executions...)
 	w.want.Shards = append(w.want.Shards, n.Shards...)
 }
@@ -144,6 +147,10 @@ func (w *world) read() engine.Event {
 	case n.Backlog != nil:
 		p := w.db.backlogPage(*n.Backlog)
 		n.Backlog = nil
+		return p
+	case n.Scheduled != nil:
+		p := w.db.scheduledPage(*n.Scheduled)
+		n.Scheduled = nil
 		return p
 	case len(n.Executions) > 0:
 		p := w.db.executionPage(n.Executions)
