@@ -65,6 +65,9 @@ func (e *Engine) usable(row *Row) bool {
 			e.leaveOut(a, name, why)
 		}
 	}
+	if e.leftOut[a] {
+		e.turnOver(row.Execution.JobUID, a.Execution) // it is in nobody's way
+	}
 	return !e.leftOut[a]
 }
 

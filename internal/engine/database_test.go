@@ -250,10 +250,15 @@ func (d *database) loaded(takeover bool) engine.Loaded {
 	}
 	slices.SortFunc(l.Sessions, func(a, b job.Session) int { return cmp.Compare(a.ID, b.ID) })
 	for _, r := range d.ordered() {
-		if r.row.State != job.ExecutionQueued && r.row.State != job.ExecutionScheduled {
+		switch x := &r.row; {
+		case x.State != job.ExecutionQueued && x.State != job.ExecutionScheduled:
 			l.Executions = append(l.Executions, d.full(r))
+		case x.State == job.ExecutionScheduled && (x.Reason == job.WaitOverlap || x.Reason == job.WaitReplace),
+			x.State == job.ExecutionQueued && (x.Reason == job.ReasonOverlapTurn || x.Trigger != job.TriggerRequest && x.Reason != job.ReasonOverlapFree):
+			l.Waiting = append(l.Waiting, engine.Waiting{Job: x.JobUID, ID: x.ID, PlannedAt: x.PlannedAt, State: x.State, Reason: x.Reason, Round: x.Round})
 		}
 	}
+	slices.SortStableFunc(l.Waiting, func(a, b engine.Waiting) int { return bytes.Compare(a.Job[:], b.Job[:]) })
 	return l
 }
 

@@ -17,6 +17,9 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		return true
 	}
 	e.plan()
+	if !e.turnsOpened(def) {
+		return false
+	}
 	cursors := e.cursorsOf(def.UID, entry)
 	if !e.settlePauses(entry, cursors) {
 		return false
@@ -41,6 +44,10 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		kept = true
 		e.writeCursor(job.Cursor{Job: c.Job, Schedule: c.Schedule, Revision: def.Revision, Last: last})
 	}
+	if !kept && entry.Place != e.cfg.Partition && def.Spec.Obeys(job.TriggerRequest) {
+		kept = true // it says who decides about the job's requests
+		e.writeCursor(job.Cursor{Job: def.UID, Schedule: job.MainSchedule, Revision: def.Revision})
+	}
 	if kept && entry.Place != e.cfg.Partition {
 		e.handOver(def, entry.Place)
 	}
@@ -63,7 +70,7 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last 
 		e.writeCursor(d.cursor) // without a next instant
 		return
 	}
-	last = max(last, e.now.Wall)
+	last = max(last, e.now.Wall, e.fillsPast(def.UID))
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
 	}

@@ -1,0 +1,410 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// Overlap: what becomes of an execution that comes while another one of its job has not ended. All executions of a job
+// are decided by the partition that plans it, so what is kept here is the whole truth (move.go: a job with such
+// executions moves when they have ended). Which of them the database holds is told by Loaded.Waiting.
+//
+// One that waits is scheduled, with the reason job.WaitOverlap or job.WaitReplace. Memory knows all of them by id; their
+// rows are held as far as there is room, the others are read when their turn comes (R14).
+
+// turn is what is known of the executions of one job that obey its overlap policy.
+type turn struct {
+	running []job.ExecutionID // in line or under way; also one whose row is being read so that it can be
+	waiting []waiter          // in the order in which they will run
+	open    bool              // the policy became allow: nothing waits any more
+}
+
+// waiter is an execution that waits for its turn.
+type waiter struct {
+	backlogKey
+	replaces bool // it waits until the one that it replaces has really stopped
+	again    bool // a rerun: it is neither counted nor dropped
+}
+
+// turnBook is all turns; a job without such executions has none.
+type turnBook struct {
+	jobs   map[job.UID]*turn
+	asked  map[job.ExecutionID]job.UID // rows that are read for a turn
+	moving map[job.UID]bool            // their move to another partition waits for their executions
+	parked int                         // bytes of the rows of those that wait
+	freed  []job.UID                   // in this step nothing of theirs runs any more
+}
+
+func newTurnBook() turnBook {
+	return turnBook{jobs: map[job.UID]*turn{}, asked: map[job.ExecutionID]job.UID{}, moving: map[job.UID]bool{}}
+}
+
+func (b *turnBook) of(u job.UID) *turn {
+	t := b.jobs[u]
+	if t == nil {
+		t = &turn{}
+		b.jobs[u] = t
+	}
+	return t
+}
+
+// waits tells that an execution waits for its turn.
+func waits(x *job.Execution) bool {
+	return x.State == job.ExecutionScheduled && (x.Reason == job.WaitOverlap || x.Reason == job.WaitReplace)
+}
+
+// queued counts those that wait within the bound of the policy.
+func (t *turn) queued() (n int) {
+	for i := range t.waiting {
+		if !t.waiting[i].again {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *turn) runs(id job.ExecutionID) bool { return slices.Contains(t.running, id) }
+
+func (t *turn) wait(w waiter) {
+	i, is := slices.BinarySearchFunc(t.waiting, w, func(a, b waiter) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:]))
+	})
+	if !is {
+		t.waiting = slices.Insert(t.waiting, i, w)
+	}
+}
+
+func (t *turn) run(id job.ExecutionID) {
+	t.drop(id)
+	t.running = append(t.running, id)
+}
+
+func (t *turn) drop(id job.ExecutionID) {
+	if i := slices.Index(t.running, id); i >= 0 {
+		t.running[i] = t.running[len(t.running)-1]
+		t.running = t.running[:len(t.running)-1]
+	}
+	t.waiting = slices.DeleteFunc(t.waiting, func(w waiter) bool { return w.id == id })
+}
+
+// replacing is the place of the newest one that waits to replace what runs; -1: none does.
+func (t *turn) replacing() int {
+	for i := len(t.waiting) - 1; i >= 0; i-- {
+		if t.waiting[i].replaces {
+			return i
+		}
+	}
+	return -1
+}
+
+// overlap decides what becomes of an execution that trigger makes: queued or scheduled, with the reason for its row; no
+// state: it is dropped for that reason. again: it is a rerun, which waits without a bound.
+func (e *Engine) overlap(def *job.Definition, trigger job.Trigger, again bool) (job.ExecutionState, job.Reason) {
+	policy, t := def.Spec.OverlapOf(), e.turns.jobs[def.UID]
+	switch {
+	case !e.knownToAll(levelTime):
+		return job.ExecutionQueued, job.ReasonNone
+	case !def.Spec.Obeys(trigger) && policy == job.OverlapAllow && trigger != job.TriggerRequest:
+		return job.ExecutionQueued, job.ReasonOverlapFree
+	case !def.Spec.Obeys(trigger):
+		return job.ExecutionQueued, job.ReasonNone
+	case t == nil && trigger == job.TriggerRequest:
+		return job.ExecutionQueued, job.ReasonOverlapTurn
+	case t == nil:
+		return job.ExecutionQueued, job.ReasonNone
+	case again, policy == job.OverlapQueue && t.queued() < def.Spec.MayWait():
+		return job.ExecutionScheduled, job.WaitOverlap
+	case policy == job.OverlapReplace:
+		return job.ExecutionScheduled, job.WaitReplace
+	case policy == job.OverlapSkip:
+		return "", job.ReasonOverlapSkip
+	default:
+		return "", job.ReasonOverlapFull
+	}
+}
+
+// overlapRoom tells whether an execution that trigger makes would run or wait now. Who catches up or fills back asks
+// first, and keeps its place while there is no room; a backfill leaves the places in which one may wait to what is due.
+func (e *Engine) overlapRoom(def *job.Definition, trigger job.Trigger) bool {
+	state, why := e.overlap(def, trigger, false)
+	switch {
+	case state == job.ExecutionQueued:
+		return true
+	case state == "" || trigger == job.TriggerBackfill:
+		return false
+	default:
+		return why != job.WaitReplace || e.turns.jobs[def.UID].replacing() < 0
+	}
+}
+
+// launch makes an execution as the overlap policy of its job has it: it stands in line or waits for its turn. nil: it is
+// dropped, for the reason given, and nothing was made.
+func (e *Engine) launch(row job.Execution, def *job.Definition) (*execution, job.Reason) {
+	state, why := e.overlap(def, row.Trigger, false)
+	switch state {
+	case job.ExecutionQueued:
+		x := e.insert(row, def, state, why)
+		e.lineUp(x)
+		return x, ""
+	case job.ExecutionScheduled:
+		x := e.postpone(row, def, why)
+		e.park(x)
+		e.replace(def.UID)
+		return x, ""
+	default:
+		return nil, why
+	}
+}
+
+// create is launch for what no schedule plans. What is dropped is a decision about its instant, or, when a person asked for
+// it, an execution that ends at once (R5).
+func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
+	x, why := e.launch(row, def)
+	switch {
+	case x != nil:
+	case row.Trigger == job.TriggerRequest:
+		x = e.insert(row, def, job.ExecutionScheduled, job.ReasonNone)
+		e.cancelFor(x, why, "")
+	default:
+		e.decide(def, "", job.DecisionBlocked, why, row.PlannedAt, row.PlannedAt, 1)
+	}
+	return x
+}
+
+// admit takes in an execution in memory whose instant has come, as the overlap policy of its job has it.
+func (e *Engine) admit(x *execution) {
+	switch state, why := e.overlap(x.def, x.row.Trigger, x.row.Round > 0); state {
+	case job.ExecutionQueued:
+		e.standIn(x)
+	case job.ExecutionScheduled:
+		x.row.Reason = why
+		e.touch(x)
+		e.fact(Fact{Kind: FactExecutionState, Job: x.name(), Execution: x.row.ID, From: string(state), To: string(state), Reason: why})
+		e.mind(x)
+		e.park(x)
+		e.replace(x.row.JobUID)
+	default:
+		e.cancelFor(x, why, "")
+	}
+}
+
+// standIn puts a scheduled execution in line, whatever else of its job runs.
+func (e *Engine) standIn(x *execution) {
+	why := job.ReasonNone
+	switch obeys := x.def.Spec.Obeys(x.row.Trigger); {
+	case obeys && x.row.Trigger == job.TriggerRequest:
+		why = job.ReasonOverlapTurn
+	case !obeys && x.row.Trigger != job.TriggerRequest:
+		why = job.ReasonOverlapFree
+	}
+	e.setExecution(x, job.ExecutionQueued, why)
+	e.lineUp(x)
+}
+
+// park holds the row of an execution that waits in memory, when there is room.
+func (e *Engine) park(x *execution) {
+	const row = 1024 // of a shard, more or less
+	size := len(x.row.Params) + row*len(x.shards)
+	if e.turns.parked+size > e.cfg.ReadyBytes/4 {
+		e.forget(x)
+		return
+	}
+	x.parked = size
+	e.turns.parked += size
+	e.executions[x.row.ID] = x
+}
+
+// mind keeps the book: x was made, or has changed its state.
+func (e *Engine) mind(x *execution) {
+	b, u, id := &e.turns, x.row.JobUID, x.row.ID
+	if x.parked > 0 && !waits(&x.row) {
+		b.parked -= x.parked
+		x.parked = 0
+	}
+	switch {
+	case x.row.State.Ended():
+		e.turnOver(u, id)
+	case waits(&x.row):
+		b.of(u).wait(waiter{backlogKey: backlogKey{x.row.PlannedAt, id}, replaces: x.row.Reason == job.WaitReplace, again: x.row.Round > 0})
+	case x.row.State == job.ExecutionQueued && x.def.Spec.Obeys(x.row.Trigger):
+		b.of(u).run(id)
+	}
+}
+
+// turnOver notes that an execution counts no more. When it was the last one that ran, the next one's turn comes (wake).
+func (e *Engine) turnOver(u job.UID, id job.ExecutionID) {
+	b := &e.turns
+	t := b.jobs[u]
+	if t == nil {
+		return
+	}
+	switch t.drop(id); {
+	case len(t.running) > 0:
+	case len(t.waiting) > 0:
+		b.freed = append(b.freed, u)
+	default:
+		delete(b.jobs, u)
+		if b.moving[u] {
+			delete(b.moving, u)
+			e.step.inbox = true // its entry waits for this
+		}
+	}
+}
+
+// wakeNext gives the turn to the next one of each job of which nothing runs any more.
+func (e *Engine) wakeNext() {
+	freed := e.turns.freed
+	e.turns.freed = nil
+	for _, u := range freed {
+		if t := e.turns.jobs[u]; t != nil && len(t.running) == 0 && len(t.waiting) > 0 {
+			e.wake(u, t.waiting[0].id)
+		}
+	}
+}
+
+// wake lets an execution that waits stand in line: at once when memory has its row, else as soon as that has been read.
+func (e *Engine) wake(u job.UID, id job.ExecutionID) {
+	e.turns.of(u).run(id)
+	if x := e.executions[id]; x != nil {
+		e.standIn(x)
+		return
+	}
+	e.askTurn(u, id)
+}
+
+func (e *Engine) askTurn(u job.UID, id job.ExecutionID) {
+	e.turns.asked[id] = u
+	e.pages.asked.ask(id)
+}
+
+// replace stops what the newest waiting execution of a job replaces: what runs, and what waited to do the same.
+func (e *Engine) replace(u job.UID) {
+	t := e.turns.jobs[u]
+	if t == nil || t.replacing() < 0 {
+		return
+	}
+	ids := slices.Clone(t.running)
+	for _, w := range t.waiting[:t.replacing()] {
+		if w.replaces && !w.again {
+			ids = append(ids, w.id)
+		}
+	}
+	for _, id := range ids {
+		if x := e.executions[id]; x != nil {
+			e.cancelFor(x, job.ReasonReplaced, "")
+		} else {
+			e.askTurn(u, id)
+		}
+	}
+}
+
+// turnRow goes on with an execution that was read for its job's turn.
+func (e *Engine) turnRow(id job.ExecutionID, row Row) {
+	u, is := e.turns.asked[id]
+	if !is {
+		return
+	}
+	delete(e.turns.asked, id)
+	t, x := e.turns.jobs[u], e.executions[id]
+	switch {
+	case t == nil || x != nil && x.row.State.Ended():
+		return
+	case x == nil && (row.Execution.State == "" || row.Execution.State.Ended() || !e.usable(&row)):
+		e.turnOver(u, id) // it is gone, or left out: nothing waits for it
+		return
+	}
+	place := slices.IndexFunc(t.waiting, func(w waiter) bool { return w.id == id })
+	replaced := t.runs(id) && t.replacing() >= 0 || place >= 0 && t.waiting[place].replaces && !t.waiting[place].again && place < t.replacing()
+	admitted := t.runs(id) || t.open
+	if x == nil && (replaced || admitted && row.Execution.State == job.ExecutionScheduled) {
+		x = e.holdQueued(row)
+	}
+	switch {
+	case replaced:
+		e.cancelFor(x, job.ReasonReplaced, "")
+	case x != nil && admitted && waits(&x.row):
+		e.standIn(x)
+	}
+}
+
+// turnsOpened lets all that waits stand in line once the policy of their job is allow. false: some have to be read first;
+// the entry stays in the inbox.
+func (e *Engine) turnsOpened(def *job.Definition) bool {
+	t := e.turns.jobs[def.UID]
+	if t == nil {
+		return true
+	}
+	if t.open = def.Spec.OverlapOf() == job.OverlapAllow; !t.open {
+		return true
+	}
+	for _, w := range slices.Clone(t.waiting) {
+		if x := e.executions[w.id]; x != nil {
+			e.standIn(x)
+		} else {
+			e.askTurn(def.UID, w.id)
+		}
+	}
+	return len(t.waiting) == 0
+}
+
+// moveDrains tells that a job has to move to another partition while executions of it live here that obey its overlap
+// policy. Nothing new is planned for it until they have ended; what comes due meanwhile is the new planner's, as missed.
+func (e *Engine) moveDrains(entry *Entry) bool {
+	def := entry.Definition
+	if entry.Kind != EntryJobChanged || def == nil || def.Deleted != nil || entry.Place == e.cfg.Partition || e.cfg.Switches.PlannerIgnored {
+		return false
+	}
+	if !e.knownToAll(levelTime) || def.Spec.OverlapOf() == job.OverlapAllow {
+		return false
+	}
+	if e.plan(); e.turns.jobs[def.UID] == nil { // what was due before the move is planned here
+		return false
+	}
+	if !e.turns.moving[def.UID] {
+		e.turns.moving[def.UID] = true
+		e.traceFact(Fact{Kind: FactSetAside, Job: def.Namespace + "/" + def.Name, Execution: e.turns.jobs[def.UID].first(), Reason: job.WaitOverlap,
+			Note: "its move to another partition waits until its executions here have ended"})
+	}
+	e.unfollowJob(def.UID)
+	return true
+}
+
+// mustWaitForPlanner tells that a person's request belongs to a job that moves here and has not come yet: executions of it
+// may live in the partition that plans it still.
+func (e *Engine) mustWaitForPlanner(entry *Entry) bool {
+	def := entry.Definition
+	return def != nil && def.Spec.Obeys(job.TriggerRequest) && e.knownToAll(levelTime) &&
+		entry.Place == e.cfg.Partition && entry.Planner != e.cfg.Partition && !e.cfg.Switches.PlannerIgnored
+}
+
+// first is one that is in the way of those that wait; zero when nothing runs.
+func (t *turn) first() (id job.ExecutionID) {
+	if t != nil && len(t.running) > 0 {
+		return t.running[0]
+	}
+	return id
+}
+
+// loadTurns takes up the turns where the rows left them. What is under way has been loaded before.
+func (e *Engine) loadTurns(all []Waiting) {
+	for i := range all {
+		w := &all[i]
+		if t := e.turns.of(w.Job); w.State == job.ExecutionQueued {
+			t.running = append(t.running, w.ID)
+		} else {
+			t.wait(waiter{backlogKey: backlogKey{w.PlannedAt, w.ID}, replaces: w.Reason == job.WaitReplace, again: w.Round > 0})
+		}
+	}
+	for _, u := range slices.SortedFunc(maps.Keys(e.turns.jobs), func(a, b job.UID) int { return bytes.Compare(a[:], b[:]) }) {
+		switch t := e.turns.jobs[u]; {
+		case len(t.running) == 0:
+			e.turns.freed = append(e.turns.freed, u)
+		default:
+			e.replace(u)
+		}
+	}
+}
