@@ -41,11 +41,21 @@ type JobSpec struct {
 	Shards      *ShardsSpec     `json:"shards,omitempty"`
 	Retry       *RetrySpec      `json:"retry,omitempty"`
 	Timeout     *TimeoutSpec    `json:"timeout,omitempty"`
+	After       []AfterSpec     `json:"after,omitempty" maxItems:"32" doc:"Jobs of the namespace that have to have ended: all of them. Without a schedule their ends make the executions, one per planned instant (or per set of latest executions); with one, an execution waits for them at its own instants. What a person triggers does not wait."`
 	Overlap     *OverlapSpec    `json:"overlap,omitempty" doc:"What becomes of an execution that comes while another one of the job has not ended. Absent: those of schedules queue, at most one of them; requests run at once."`
 	Enabled     *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
 }
 
-// ScheduleSpec says when; exactly one of cron, every and at.
+// AfterSpec is a job whose execution has to have ended before one of this job runs.
+type AfterSpec struct {
+	Job      string   `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the other job, of the same namespace."`
+	On       string   `json:"on,omitempty" enum:"succeeded,failed,finished" doc:"How it has to have ended. failed: also timed out and succeeded in part. Default succeeded."`
+	Match    string   `json:"match,omitempty" enum:"planned,latest,day" doc:"Which of its executions counts. planned (default): that of the same planned instant. latest: the one with the newest planned instant that has ended. day: the newest of the same date in timeZone; for a job with a schedule."`
+	TimeZone string   `json:"timeZone,omitempty" maxLength:"64" doc:"Of match day: whose date, as an IANA name; default UTC."`
+	Within   Duration `json:"within,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"How long an execution waits for it; then it ends cancelled, reason upstream_missing (or upstream_failed). Default 24h."`
+}
+
+// ScheduleSpec says when; exactly one of cron, every, delay and at.
 type ScheduleSpec struct {
 	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first), six (second first), or Quartz; a macro such as @daily; H is a value that the job's name chooses."`
 	Dialect  string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz" doc:"Of cron; default: 5 fields unix5, 7 quartz, 6 seconds6 unless it can only be Quartz (? L W #)."`
@@ -53,6 +63,7 @@ type ScheduleSpec struct {
 	DST      *DSTSpec   `json:"dst,omitempty" doc:"What steps of the clock do to times of day; for cron."`
 	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
 	Phase    Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Of every, at most one period: it counts from 1970-01-01T00:00:00Z plus this, not from the job's creation."`
+	Delay    Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed delay after the end of the last execution that the schedule made, the first one after the job's creation; at least 1s."`
 	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
 	StartAt  *time.Time `json:"startAt,omitempty" doc:"Nothing is due before."`
 	EndAt    *time.Time `json:"endAt,omitempty" doc:"Nothing is due after."`
@@ -171,7 +182,7 @@ type Execution struct {
 	Revision   int64           `json:"revision"`
 	Pool       string          `json:"pool"`
 	Handler    string          `json:"handler"`
-	Trigger    string          `json:"trigger" enum:"schedule,request"`
+	Trigger    string          `json:"trigger" enum:"schedule,request,catchup,backfill,dependency"`
 	PlannedAt  time.Time       `json:"plannedAt"`
 	RequestKey string          `json:"requestKey,omitempty"`
 	Params     json.RawMessage `json:"params,omitempty"`

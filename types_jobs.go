@@ -14,6 +14,7 @@ type NamedSchedule struct {
 	DST      *DSTSpec   `json:"dst,omitempty"`
 	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
 	Phase    Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
+	Delay    Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
 	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
 	StartAt  *time.Time `json:"startAt,omitempty"`
 	EndAt    *time.Time `json:"endAt,omitempty"`
@@ -22,13 +23,13 @@ type NamedSchedule struct {
 
 // Schedule is s without its name.
 func (s *NamedSchedule) Schedule() ScheduleSpec {
-	return ScheduleSpec{Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, At: s.At,
+	return ScheduleSpec{Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, Delay: s.Delay, At: s.At,
 		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter}
 }
 
 // Named is s with a name.
 func (s *ScheduleSpec) Named(name string) NamedSchedule {
-	return NamedSchedule{Name: name, Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, At: s.At,
+	return NamedSchedule{Name: name, Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, Delay: s.Delay, At: s.At,
 		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter}
 }
 

@@ -67,6 +67,9 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 	if t := d.Timeout; t != nil {
 		s.Timeout = job.Timeout{Attempt: t.Attempt.Std(), Stall: t.Stall.Std(), Grace: t.Grace.Std()}
 	}
+	for _, a := range d.After {
+		s.After = append(s.After, job.After{Job: a.Job, On: job.On(a.On), Match: job.Match(a.Match), TimeZone: a.TimeZone, Within: a.Within.Std()})
+	}
 	if o := d.Overlap; o != nil {
 		s.Overlap = &job.Overlap{Policy: job.OverlapPolicy(o.Policy), MaxQueued: o.MaxQueued}
 	}
@@ -74,19 +77,19 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 }
 
 func toScheduleSpec(d *takt.ScheduleSpec, field string) (schedule.Spec, error) {
-	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Phase: d.Phase.Std(),
+	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Phase: d.Phase.Std(), Delay: d.Delay.Std(),
 		Start: moment(d.StartAt), End: moment(d.EndAt), Jitter: d.Jitter.Std()}
 	if d.DST != nil {
 		s.DST = schedule.DST{Gap: schedule.GapPolicy(d.DST.Gap), Overlap: schedule.OverlapPolicy(d.DST.Overlap)}
 	}
 	set := 0
-	for _, given := range []bool{d.Cron != "", d.Every != 0, d.At != nil} {
+	for _, given := range []bool{d.Cron != "", d.Every != 0, d.Delay != 0, d.At != nil} {
 		if given {
 			set++
 		}
 	}
 	if set != 1 {
-		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every and at").WithField(field).
+		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every, delay and at").WithField(field).
 			WithHint("keep one; leave schedule out for a job that runs on request only")
 	}
 	s.At = moment(d.At)
@@ -103,7 +106,7 @@ func moment(t *time.Time) time.Time {
 
 // fromScheduleSpec is toScheduleSpec backwards.
 func fromScheduleSpec(s *schedule.Spec) takt.ScheduleSpec {
-	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Phase: takt.Duration(s.Phase),
+	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Phase: takt.Duration(s.Phase), Delay: takt.Duration(s.Delay),
 		At: instant(job.InstantOf(s.At)), StartAt: instant(job.InstantOf(s.Start)), EndAt: instant(job.InstantOf(s.End)), Jitter: takt.Duration(s.Jitter)}
 	if s.DST != (schedule.DST{}) {
 		d.DST = &takt.DSTSpec{Gap: string(s.DST.Gap), Overlap: string(s.DST.Overlap)}
@@ -178,6 +181,9 @@ func fromSpec(s *job.Spec) takt.JobSpec {
 	}
 	if t := s.Timeout; t != (job.Timeout{}) {
 		d.Timeout = &takt.TimeoutSpec{Attempt: takt.Duration(t.Attempt), Stall: takt.Duration(t.Stall), Grace: takt.Duration(t.Grace)}
+	}
+	for _, a := range s.After {
+		d.After = append(d.After, takt.AfterSpec{Job: a.Job, On: string(a.On), Match: string(a.Match), TimeZone: a.TimeZone, Within: takt.Duration(a.Within)})
 	}
 	if o := s.Overlap; o != nil {
 		d.Overlap = &takt.OverlapSpec{Policy: string(o.Policy), MaxQueued: o.MaxQueued}

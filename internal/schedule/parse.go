@@ -16,7 +16,7 @@ const MaxEvery = 3660 * 24 * time.Hour
 
 // Error says what is wrong with a Spec.
 type Error struct {
-	Field   string // "cron", "dialect", "timeZone", "dst", "dst.gap", "dst.overlap", "every", "at"; "" when several fields are at odds
+	Field   string // "cron", "dialect", "timeZone", "dst", "dst.gap", "dst.overlap", "every", "delay", "at"; "" when several fields are at odds
 	Message string // what is wrong and why
 	Hint    string // what to write instead; may be empty
 	Pos     int    // of the wrong part in Cron, in bytes, 1 is the first; 0: no single place
@@ -72,16 +72,16 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 // parseBase reads the one of cron, every and at that is set.
 func parseBase(spec Spec, anchor time.Time) (Schedule, error) {
 	set := 0
-	for _, is := range []bool{spec.Cron != "", spec.Every != 0, !spec.At.IsZero()} {
+	for _, is := range []bool{spec.Cron != "", spec.Every != 0, spec.Delay != 0, !spec.At.IsZero()} {
 		if is {
 			set++
 		}
 	}
 	switch {
 	case set == 0:
-		return nil, &Error{Message: "one of cron, every and at is needed", Hint: "leave the schedule out for a job that runs on request only"}
+		return nil, &Error{Message: "one of cron, every, delay and at is needed", Hint: "leave the schedule out for a job that runs on request only"}
 	case set > 1:
-		return nil, &Error{Message: "only one of cron, every and at can be set"}
+		return nil, &Error{Message: "only one of cron, every, delay and at can be set"}
 	case spec.Phase != 0 && spec.Every == 0:
 		return nil, &Error{Field: "phase", Message: "a phase has a meaning for every only"}
 	case spec.Cron != "":
@@ -94,6 +94,8 @@ func parseBase(spec Spec, anchor time.Time) (Schedule, error) {
 		return nil, &Error{Field: "dst", Message: "what steps of the clock do has a meaning for cron only"}
 	case spec.Every != 0:
 		return parseEvery(spec, anchor)
+	case spec.Delay != 0:
+		return parseDelay(spec)
 	default:
 		return parseAt(spec.At)
 	}

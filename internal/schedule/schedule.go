@@ -5,7 +5,7 @@ package schedule
 
 import "time"
 
-// Spec says when a job is due. Exactly one of Cron, Every and At is set.
+// Spec says when a job is due. Exactly one of Cron, Every, Delay and At is set.
 type Spec struct {
 	Cron     string        `json:"cron,omitempty"`     // in a dialect, see ParseExpression
 	Dialect  Dialect       `json:"dialect,omitempty"`  // of Cron; "" means what DialectOf says
@@ -13,6 +13,7 @@ type Spec struct {
 	DST      DST           `json:"dst,omitzero"`       // what steps of the clock do to times of day, for Cron
 	Every    time.Duration `json:"every,omitempty"`    // fixed rate from the anchor, ≥ 1 s, whole milliseconds
 	Phase    time.Duration `json:"phase,omitempty"`    // of Every, up to one period: counts from 1970-01-01T00:00:00Z + Phase in place of the anchor; 0: from the anchor
+	Delay    time.Duration `json:"delay,omitempty"`    // from the end of the last run, ≥ 1 s, whole milliseconds: see DelayOf
 	At       time.Time     `json:"at,omitzero"`        // once
 
 	Start     time.Time     `json:"start,omitzero"`      // nothing before
