@@ -31,6 +31,7 @@ const (
 	FactJobChanged       FactKind = "job_changed"
 	FactJobHandedOver    FactKind = "job_handed_over" // another partition plans it from here on
 	FactJobDeleted       FactKind = "job_deleted"
+	FactAutoPaused       FactKind = "auto_paused" // a schedule is held, for Count executions of its job in a row have failed
 	FactRerun            FactKind = "rerun"
 	FactUpstream         FactKind = "upstream" // Note: the executions of its parents by which Execution was decided
 	FactBackfill         FactKind = "backfill" // To: its state; Execution: its id
