@@ -11,8 +11,11 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// jobCalls is store.Jobs under a name that no method has.
-type jobCalls interface{ store.Jobs }
+// jobCalls are store.Jobs and store.Calendars under a name that no method has.
+type jobCalls interface {
+	store.Jobs
+	store.Calendars
+}
 
 // fakeStore is the part of a store that people's calls use, in memory, without paging.
 type fakeStore struct {

@@ -46,13 +46,13 @@ func (c *Control) Apply(ctx context.Context, r ApplyRequest) ([]Applied, error) 
 	if err != nil {
 		return nil, c.explainSet(ctx, set.Items, err)
 	}
-	receipts := make([]store.Written, len(done))
-	for i := range done {
-		receipts[i] = done[i].Written
+	receipts := make([]store.Written, len(done.Jobs))
+	for i := range done.Jobs {
+		receipts[i] = done.Jobs[i].Written
 	}
 	effects := c.effects(ctx, receipts)
-	out := make([]Applied, len(done))
-	for i, d := range done {
+	out := make([]Applied, len(done.Jobs))
+	for i, d := range done.Jobs {
 		out[i] = Applied{AppliedJob: d, Row: store.JobRow{Definition: d.Definition}, Effect: effects[i]}
 		if d.Before != nil {
 			out[i].FiresBefore = Fires(d.Before, c.now(), previewed)

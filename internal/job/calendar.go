@@ -35,7 +35,7 @@ func (s *CalendarSpec) Validate() error {
 	if n := utf8.RuneCountInString(s.Title); n > MaxTitle {
 		return invalid("too_long", "spec.title", "it has %d characters, at most %d are taken", n, MaxTitle)
 	}
-	for _, text := range s.texts() {
+	for _, text := range s.Texts() {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return invalid("bad_text", "spec", "it holds NUL or bytes that are not UTF-8")
 		}
@@ -54,7 +54,8 @@ func (s *CalendarSpec) Validate() error {
 	return invalid("bad_calendar", field, "%s", bad.Message).WithHint("%s", bad.Hint)
 }
 
-func (s *CalendarSpec) texts() []string {
+// Texts are all texts in it.
+func (s *CalendarSpec) Texts() []string {
 	all := append([]string{s.Title, s.TimeZone}, s.Weekly...)
 	for _, w := range s.Daily {
 		all = append(all, w.From, w.To)

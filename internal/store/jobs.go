@@ -23,8 +23,10 @@ const (
 	ActionPruned    Action = "pruned"
 )
 
-// ApplyJobs creates and changes a set of jobs, all of it or nothing.
+// ApplyJobs creates and changes a set of jobs and calendars, all of it or nothing. Jobs may name calendars of the set.
 type ApplyJobs struct {
+	Calendars []PutCalendar // none twice
+
 	Items  []PutJob // no job twice
 	Prune  *Prune   // nil: no job is deleted
 	DryRun bool     // judge everything, write nothing
@@ -36,6 +38,23 @@ type Prune struct {
 	Match      func(job.Definition) bool
 	Deletion   job.Deletion
 	Forget     func(job.Definition) string // as DeleteJob.Forget
+}
+
+// AppliedSet is what became of a set.
+type AppliedSet struct {
+	Calendars []AppliedCalendar // in their order
+	Jobs      []AppliedJob
+}
+
+// Unwritten is the set as a dry run answers it.
+func (s AppliedSet) Unwritten() AppliedSet {
+	for i := range s.Calendars {
+		s.Calendars[i].Written = nil
+	}
+	for i := range s.Jobs {
+		s.Jobs[i].Written.Entry = 0
+	}
+	return s
 }
 
 // AppliedJob is what became of one job of a set: first the items in their order, then the pruned ones by
@@ -76,9 +95,10 @@ type PauseJob struct {
 
 // Jobs is used by the use cases that change jobs and look at their past.
 type Jobs interface {
-	// ApplyJobs writes all of a set or nothing. A refused set is a *job.SetError with every item that is
-	// refused, each as PutJob would: KindConflict "revision_changed".
-	ApplyJobs(ctx context.Context, a ApplyJobs) ([]AppliedJob, error)
+	// ApplyJobs writes all of a set or nothing. A refused set is a *job.SetError with every calendar that is refused, or
+	// when none is, with every item, each as PutJob would: KindConflict "revision_changed". Entries for the jobs that named
+	// a changed calendar come before those of the items.
+	ApplyJobs(ctx context.Context, a ApplyJobs) (AppliedSet, error)
 	// DeleteJob: KindNotFound; KindConflict "revision_changed". Behind the entry for the planner there is, with
 	// Deletion.Cancel, an entry cancel_job for each partition, the receipt's too: executions of a job that moved may be
 	// anywhere, and those that wait may be many; their owners cancel them in steps.

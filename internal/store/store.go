@@ -81,7 +81,9 @@ type Engine interface {
 	// execution's id as its Field. Each Consumed and Forwarded entry must be in this partition's inbox (KindFenced,
 	// code "entry_guard"). Each cursor that is written, and each job that is handed over, must be of a job that this
 	// partition plans (KindFenced, code "planner_guard"): all cursors of a job name its planner; a job without any is
-	// planned by the partition that it was created in, whatever its pool is now. A handed over job has at least one. The journal row (partition, b.Seq, epoch, at, facts) is always written. A Poison row
+	// planned by the partition that it was created in, whatever its pool is now. A handed over job has at least one. The journal row (partition, b.Seq, epoch, at, facts) is always written. An execution that
+	// ends puts an entry (parent_ended) into the inbox of the planner of each job that depends on its job, and of each
+	// partition where executions of such a job wait for parents. A Poison row
 	// of a trigger that is there forgets its request key: asking again makes a new execution.
 	Commit(ctx context.Context, f Fence, b *engine.Batch) error
 
@@ -105,9 +107,17 @@ type Engine interface {
 	DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error)
 	BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error)
 	ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error)
+	// ScheduledPage answers Want.Scheduled: executions in state scheduled for the reason job.WaitDelay, by (PlannedAt, ID),
+	// behind After and planned at most at Until. Through is the place of the last one when there are more, else the end of Until.
+	ScheduledPage(ctx context.Context, partition int, w engine.WantScheduled) (engine.ScheduledPage, error)
 	// ShardPage looks where ExecutionPage does, but reads of each named shard only what settles a report
 	// about it, in the order asked.
 	ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error)
+	// UpstreamPage reads, in one snapshot, what jobs run after: their parents' executions, of whatever partition, and the
+	// execution that is meant. What does not fit into PageBytes is left out of Asked.
+	UpstreamPage(ctx context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error)
+	// AwaitingPage lists the executions of a partition that wait for their parents, by id.
+	AwaitingPage(ctx context.Context, partition int, w engine.WantAwaiting) (engine.AwaitingPage, error)
 }
 
 // Written is the receipt of a control write: the inbox entry to wait for.
@@ -157,9 +167,10 @@ type Triggered struct {
 
 // Ask is a person's request about one execution.
 type Ask struct {
-	Kind      engine.EntryKind // cancel or rerun
+	Kind      engine.EntryKind // cancel, rerun or reschedule
 	Namespace string
 	Execution job.ExecutionID
+	Due       job.Instant // reschedule: the new one
 	Note      string
 	At        job.Instant
 }
@@ -168,8 +179,11 @@ type Ask struct {
 // one transaction (R10).
 type Control interface {
 	Jobs
+	Backfills
+	Calendars
 	// PutJob writes a new revision, or none when the document (spec and labels) equals the newest one: then Entry is 0.
-	// KindConflict code "revision_changed" when IfRevision does not hold. The entry, and that of a pause or a deletion,
+	// KindConflict code "revision_changed" when IfRevision does not hold; KindInvalid code "calendar_not_found" when it names
+	// a calendar that is not there. The entry, and that of a pause or a deletion,
 	// goes to the partition that plans the job, which forwards it when it has handed the job over by then.
 	PutJob(ctx context.Context, p PutJob) (job.Definition, Written, error)
 	// Trigger asks for an execution of the revision that is the newest now: an edit that comes before the owner
@@ -178,11 +192,16 @@ type Control interface {
 	// Triggers is Trigger for many, in their order, all of them or none: a refused list is a *job.SetError with the first
 	// that is refused. A key that comes twice in the list makes one execution. At most MaxTriggers.
 	Triggers(ctx context.Context, all []Trigger, partition func(job.Definition) int) ([]Triggered, error)
-	// Ask: KindNotFound when the execution is neither live, nor in history, nor in the inbox.
+	// Ask: KindNotFound when the execution is neither live, nor in history, nor in the inbox. A reschedule is KindConflict, code
+	// "execution_not_scheduled", unless the execution waits for its instant; its request key is kept as for the new one.
 	Ask(ctx context.Context, a Ask) (Written, error)
 	// EntryPending tells whether the owner has yet to consume an entry.
 	EntryPending(ctx context.Context, entry int64) (bool, error)
-	// SweepRequestKeys deletes keys made before the given instant, at most limit; returns how many.
+	// Requested finds the execution that a request key made (its Hash is not looked at). KindNotFound, code
+	// "request_not_found", when nothing keeps the key.
+	Requested(ctx context.Context, k RequestKey) (job.ExecutionID, error)
+	// SweepRequestKeys deletes keys whose request, and whose execution's instant, lie before the given one, at most limit;
+	// returns how many.
 	SweepRequestKeys(ctx context.Context, before job.Instant, limit int) (int, error)
 }
 
@@ -222,12 +241,16 @@ type JobRow struct {
 // Reader is used by lists and pages. next is "" at the end, and only there. Lists never count and never use
 // OFFSET; they delay no engine, and end when ctx does.
 type Reader interface {
+	Instants
 	Job(ctx context.Context, namespace, name string) (JobRow, error)
 	Jobs(ctx context.Context, namespace string, p Page) (rows []JobRow, next string, err error)
 	// Execution looks into live rows, history, then the inbox (a trigger that waits for its owner is
 	// shown as scheduled).
 	Execution(ctx context.Context, namespace string, id job.ExecutionID) (job.Execution, error)
 	Executions(ctx context.Context, f ExecutionFilter) (rows []job.Execution, next string, err error)
+	// Upstream is what an execution runs after, by the newest revision of its job, and by which executions of its parents
+	// it was decided; nothing while it was not.
+	Upstream(ctx context.Context, x job.Execution) (u engine.Upstream, matched []job.Parent, err error)
 	// Shards lists shards of an execution by index.
 	Shards(ctx context.Context, namespace string, id job.ExecutionID, p Page) (rows []job.Shard, next string, err error)
 	// Decisions of a namespace, newest first; name "" for all jobs.

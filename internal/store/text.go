@@ -78,7 +78,7 @@ func CheckPutJob(p *PutJob) error {
 	all := []string{d.Namespace, d.Name, flat(d.Labels), d.Spec.Pool, d.Spec.Handler, string(d.Spec.Params), d.Spec.Retry.Jitter,
 		d.Spec.Title, d.Spec.Owner, d.Spec.Description, p.Change.By, p.Change.Reason}
 	for _, s := range d.Spec.Schedules {
-		all = append(all, s.ID, s.Cron, s.TimeZone)
+		all = append(append(all, s.ID, s.Cron, s.TimeZone), s.Calendars...)
 	}
 	if len(d.Spec.Params) > 0 && !json.Valid(d.Spec.Params) {
 		return job.Errorf(job.KindRejected, "bad_json", "the parameters are no JSON")

@@ -27,13 +27,13 @@ var (
 	qDocument  = statement(`SELECT labels, spec FROM job_revisions WHERE uid = $1 AND revision = $2`)
 
 	qEntryInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`)
-	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = $1 AND kind = 'trigger'`)
+	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = $1 AND kind IN ('trigger', 'delayed')`)
 	qPending     = statement(`SELECT 1 FROM inbox WHERE id = $1`)
 
 	// An execution moves between these tables while one looks: one statement sees one moment.
 	qWhereabouts = statement(`SELECT namespace, partition, false FROM executions WHERE id = $1
 		UNION ALL SELECT namespace, partition, false FROM history_executions WHERE id = $1
-		UNION ALL SELECT namespace, partition, true FROM inbox WHERE execution = $1 AND kind = 'trigger'`)
+		UNION ALL SELECT namespace, partition, true FROM inbox WHERE execution = $1 AND kind IN ('trigger', 'delayed')`)
 
 	// Servers sweep at the same time: one passes over what another has in hand.
 	qKeySweep = statement(`DELETE FROM request_keys WHERE ctid = ANY(ARRAY
@@ -69,6 +69,9 @@ func readJob(l *link, q query, namespace, name string) (d *job.Definition, plann
 		d, err = scanDefinition(rows, &planner)
 		return err
 	})
+	if err == nil && d != nil {
+		err = addCalendars(l, store.KnownCalendars{}, d)
+	}
 	return d, planner, err
 }
 
@@ -103,7 +106,13 @@ func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, sto
 		if err = lockNames(w, []store.PutJob{p}, nil); err != nil {
 			return err
 		}
+		if err = lockDependencies(w, dependent([]store.PutJob{p})...); err != nil {
+			return err
+		}
 		if out, err = putJob(w, p); err == nil {
+			err = linkJob(w, &out)
+		}
+		if err == nil {
 			err = tellOwner(w, &p, &out)
 		}
 		return err
@@ -181,7 +190,7 @@ func pendingTrigger(l *link, id job.ExecutionID) (found *entry, namespace string
 
 // Ask implements store.Control. What waits for its owner can only be cancelled behind its trigger.
 func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
-	if a.Kind != engine.EntryCancel && a.Kind != engine.EntryRerun {
+	if a.Kind != engine.EntryCancel && a.Kind != engine.EntryRerun && a.Kind != engine.EntryReschedule {
 		return store.Written{}, job.Errorf(job.KindInvalid, "bad_kind", "%q is nothing to ask about an execution", a.Kind)
 	}
 	if err := store.CheckAsk(&a); err != nil {
@@ -202,11 +211,16 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 		if !found || namespace != a.Namespace {
 			return noExecution(a.Namespace, a.Execution)
 		}
+		if a.Kind == engine.EntryReschedule {
+			if err := reschedule(w, &a); err != nil {
+				return err
+			}
+		}
 		rank := entryRest
 		if a.Kind == engine.EntryCancel && !waits {
 			rank = entryFirst
 		}
-		out, err = addEntry(w, partition, a.Namespace, rank, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.At, Note: a.Note})
+		out, err = addEntry(w, partition, a.Namespace, rank, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.Instant(), Note: a.Note})
 		return err
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ var (
 	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
 	qQueuedOf = statement(`SELECT id FROM executions
-		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND job_uid = $3 AND partition = $4 AND state = 'queued'
+		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND job_uid = $3 AND partition = $4 AND state IN ('queued', 'scheduled')
 		ORDER BY namespace, job, id LIMIT $5`)
 )
 
@@ -56,17 +56,22 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 
 // joined adds to entries what they refer to: the revision that each is about, cursors and places of its job, deleted or not.
 func joined(r *link, partition int, entries []entry) (all []engine.Entry, err error) {
-	known, cursors, places := definitions{}, map[job.UID][]job.Cursor{}, map[job.UID]engine.Entry{}
+	known, cursors, places := noDefinitions(), map[job.UID][]job.Cursor{}, map[job.UID]engine.Entry{}
 	if err := joinSets(r, entries, known, cursors, places); err != nil {
 		return nil, err
 	}
 	for i := range entries {
 		e := &entries[i]
 		if !e.Job.IsZero() {
-			e.Definition, e.Cursors = known[version{e.Job, e.revision}], slices.Clone(cursors[e.Job])
+			e.Definition, e.Cursors = known.of[version{e.Job, e.revision}], slices.Clone(cursors[e.Job])
 			e.Planner, e.Place = places[e.Job].Planner, places[e.Job].Place
 			if e.Before, err = before(r, known, e.Definition, e.Cursors); err != nil {
 				return nil, err
+			}
+			if e.Kind == engine.EntryBackfill {
+				if e.Backfill, err = findBackfill(r, e.Execution); err != nil {
+					return nil, err
+				}
 			}
 			if e.Kind == engine.EntryCancelJob && e.Definition != nil {
 				if err := queued(r, partition, e); err != nil {

@@ -31,7 +31,7 @@ var (
 	qJobRemove = statement(`DELETE FROM jobs WHERE namespace = $1 AND name = $2`)
 	qKeysOfJob = statement(`DELETE FROM request_keys WHERE namespace = $1 AND operation = $2`)
 	qLiveOf    = statement(`SELECT count(*) FROM (SELECT 1 FROM executions
-		WHERE namespace = $1 AND job = $2 AND job_uid = $3 AND state <> 'scheduled' LIMIT $4) AS live`)
+		WHERE namespace = $1 AND job = $2 AND job_uid = $3 LIMIT $4) AS live`)
 	qCancelJob = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT id, $1, $2, $3, $4, $5 FROM partitions ORDER BY id`)
 
 	qUID        = statement(`SELECT uid FROM jobs WHERE namespace = $1 AND name = $2`)
@@ -47,9 +47,9 @@ var (
 var undo = job.Errorf(job.KindInternal, "undo", "nothing shall be written")
 
 // ApplyJobs implements store.Jobs.
-func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.AppliedJob, error) {
+func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) (store.AppliedSet, error) {
 	var refused job.SetError
-	var out []store.AppliedJob
+	var out store.AppliedSet
 	err := s.write(ctx, "apply jobs", func(w *link) (err error) {
 		refused.Items = nil
 		if out, err = applyJobs(w, &a, &refused); err != nil {
@@ -62,49 +62,72 @@ func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.Appli
 	})
 	switch {
 	case len(refused.Items) > 0 && (err == nil || errors.Is(err, undo)):
-		return nil, &refused
+		return store.AppliedSet{}, &refused
 	case a.DryRun && errors.Is(err, undo):
-		for i := range out {
-			out[i].Written = store.Written{Partition: out[i].Written.Partition}
-		}
-		return out, nil
+		return out.Unwritten(), nil
 	case err != nil:
-		return nil, err
+		return store.AppliedSet{}, err
 	}
 	return out, nil
 }
 
 // applyJobs writes the set, or finds all in it that is refused.
-func applyJobs(w *link, a *store.ApplyJobs, refused *job.SetError) ([]store.AppliedJob, error) {
+func applyJobs(w *link, a *store.ApplyJobs, refused *job.SetError) (out store.AppliedSet, err error) {
 	if err := lockSet(w, a); err != nil {
-		return nil, err
+		return out, err
 	}
-	out := make([]store.AppliedJob, len(a.Items))
+	if out.Calendars, err = putCalendars(w, a.Calendars, refused); err != nil || len(refused.Items) > 0 {
+		return out, err
+	}
+	if len(a.Items) > 0 {
+		out.Jobs = make([]store.AppliedJob, len(a.Items))
+	}
 	for _, i := range byName(a.Items) {
 		err := store.CheckPutJob(&a.Items[i])
 		if err == nil {
-			out[i], err = putJob(w, a.Items[i])
+			out.Jobs[i], err = putJob(w, a.Items[i])
 		}
 		if e, ok := errors.AsType[*job.Error](err); ok {
 			refused.Add(i, e)
 		} else if err != nil {
-			return nil, err
+			return out, err
 		}
 	}
 	slices.SortFunc(refused.Items, func(a, b job.ItemError) int { return a.Index - b.Index })
 	if len(refused.Items) > 0 {
 		return out, nil
 	}
-	for i := range out {
-		if err := tellOwner(w, &a.Items[i], &out[i]); err != nil {
-			return nil, err
+	if err := linkSet(w, out.Jobs, refused); err != nil || len(refused.Items) > 0 {
+		return out, err
+	}
+	for i := range out.Jobs {
+		if err := tellOwner(w, &a.Items[i], &out.Jobs[i]); err != nil {
+			return out, err
 		}
 	}
 	if a.Prune == nil {
 		return out, nil
 	}
 	pruned, err := prune(w, a.Prune, a.Items)
-	return slices.Concat(out, pruned), err
+	out.Jobs = append(out.Jobs, pruned...)
+	return out, err
+}
+
+// putCalendars writes the calendars of a set, or finds all that are refused.
+func putCalendars(w *link, all []store.PutCalendar, refused *job.SetError) (out []store.AppliedCalendar, err error) {
+	for i := range all {
+		var done store.AppliedCalendar
+		if err = store.CheckPutCalendar(&all[i]); err == nil {
+			done, err = putCalendar(w, all[i])
+		}
+		if e, ok := errors.AsType[*job.Error](err); ok {
+			refused.AddCalendar(i, e)
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, done)
+	}
+	return out, nil
 }
 
 // namesClass is of the advisory locks of the names of namespaces, which share namesStripes of them: a set may name many.
@@ -113,20 +136,21 @@ const (
 	namesStripes = 64
 )
 
+func stripeOf(namespace string) int32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(namespace))      // cannot fail
+	return int32(h.Sum32() % namesStripes) //nolint:gosec // small
+}
+
 // lockNames is what comes first where jobs may be made.
 func lockNames(w *link, items []store.PutJob, p *store.Prune) error {
 	stripes := map[int32]query{}
-	stripe := func(namespace string) int32 {
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(namespace))      // cannot fail
-		return int32(h.Sum32() % namesStripes) //nolint:gosec // small
-	}
 	for i := range items {
-		stripes[stripe(items[i].Definition.Namespace)] = qNamesShare
+		stripes[stripeOf(items[i].Definition.Namespace)] = qNamesShare
 	}
 	if p != nil {
 		for _, namespace := range p.Namespaces {
-			stripes[stripe(namespace)] = qNamesHold
+			stripes[stripeOf(namespace)] = qNamesHold
 		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(stripes)) {
@@ -147,14 +171,19 @@ func lockSet(w *link, a *store.ApplyJobs) error {
 	if a.Prune != nil {
 		pruned = a.Prune.Namespaces
 	}
+	if err := lockDependencies(w, append(dependent(a.Items), pruned...)...); err != nil {
+		return err
+	}
 	for i := range a.Items {
 		if store.CheckPutJob(&a.Items[i]) == nil {
 			namespaces, names = append(namespaces, a.Items[i].Definition.Namespace), append(names, a.Items[i].Definition.Name)
 		}
 	}
 	var n int64
-	_, err := w.one(qJobsLock, []any{namespaces, names, pruned}, &n)
-	return err
+	if _, err := w.one(qJobsLock, []any{namespaces, names, pruned}, &n); err != nil {
+		return err
+	}
+	return lockCalendars(w, a.Calendars, a.Items)
 }
 
 // byName are the places of the set in the order in which rows are locked.
@@ -209,6 +238,16 @@ func putHeld(w *link, p store.PutJob, labels *string, spec string) (out store.Ap
 			return out, true, nil
 		}
 	}
+	next := p.Definition
+	if old != nil {
+		next.UID, next.CreatedAt = old.UID, old.CreatedAt
+	}
+	if err := lockCalendars(w, nil, []store.PutJob{p}); err != nil { // those of a set are locked
+		return out, false, err
+	}
+	if err := nameCalendars(w, old, &next); err != nil {
+		return out, false, err
+	}
 	if done, err = putRevision(w, p, old, labels, spec); err != nil || !done {
 		return out, false, err
 	}
@@ -238,6 +277,9 @@ func prune(w *link, p *store.Prune, set []store.PutJob) ([]store.AppliedJob, err
 			return nil, err
 		}
 	}
+	if err := addCalendars(w, store.KnownCalendars{}, gone...); err != nil {
+		return nil, err
+	}
 	var out []store.AppliedJob
 	for _, d := range gone {
 		deleted, err := deleteJob(w, store.DeleteJob{Namespace: d.Namespace, Name: d.Name, Deletion: p.Deletion, Forget: p.Forget(*d)})
@@ -246,7 +288,7 @@ func prune(w *link, p *store.Prune, set []store.PutJob) ([]store.AppliedJob, err
 		}
 		out = append(out, store.AppliedJob{Action: store.ActionPruned, Before: d, Definition: deleted.Definition, Written: deleted.Written})
 	}
-	return out, nil
+	return out, checkChildless(w, gone...)
 }
 
 // DeleteJob implements store.Jobs.
@@ -256,7 +298,12 @@ func (s *Store) DeleteJob(ctx context.Context, d store.DeleteJob) (store.Deleted
 	}
 	var out store.DeletedJob
 	err := s.write(ctx, "delete job", func(w *link) (err error) {
-		out, err = deleteJob(w, d)
+		if err = lockDependencies(w, d.Namespace); err != nil {
+			return err
+		}
+		if out, err = deleteJob(w, d); err == nil {
+			err = checkChildless(w, &out.Definition)
+		}
 		return err
 	})
 	if err != nil {
@@ -291,12 +338,17 @@ func deleteJob(w *link, d store.DeleteJob) (store.DeletedJob, error) {
 		{qJobBury, []any{text, int64(deletion.At), d.Namespace, d.Name}},
 		{qJobRemove, []any{d.Namespace, d.Name}},
 		{qKeysOfJob, []any{d.Namespace, d.Forget}},
+		{qUnnamed, []any{old.UID[:]}},
+		{qUnlink, []any{old.UID[:]}},
 	} {
 		if _, err := w.exec(x.q, x.args...); err != nil {
 			return out, err
 		}
 	}
 	if _, err := w.one(qLiveOf, []any{d.Namespace, d.Name, old.UID[:], store.MaxLive}, &out.Live); err != nil {
+		return out, err
+	}
+	if err := endBackfills(w, old.UID, &deletion); err != nil {
 		return out, err
 	}
 	entry := engine.Entry{Kind: engine.EntryJobDeleted, Job: old.UID}

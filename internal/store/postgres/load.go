@@ -30,23 +30,23 @@ func eachOf(alias, text string) string { return ` CROSS JOIN LATERAL (` + text +
 var (
 	qSeq          = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
 	qSessions     = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1`)
-	qActive       = statement(`SELECT ` + qualified("e", executionColumns) + activeOf)
+	qActive       = statement(`SELECT ` + qualified("e", rowColumns) + activeOf)
 	qActiveShards = statement(`SELECT s.* FROM executions e` +
 		eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = e.id AND state NOT IN `+endedShards) + activeOnly)
 	qActiveEnded = statement(`SELECT s.* FROM executions e` +
 		eachOf("s", `SELECT `+endedColumns+` FROM shards WHERE execution = e.id AND state IN `+endedShards) + activeOnly)
 
 	qCursorsOf = statement(`SELECT c.* FROM unnest($1::uuid[]) u (job)` +
-		eachOf("c", `SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = u.job`) + ` ORDER BY c.job, c.schedule`)
+		eachOf("c", `SELECT job, schedule, revision, next, last, held, stamp FROM cursors WHERE job = u.job`) + ` ORDER BY c.job, c.schedule`)
 	qVersions = statement(`SELECT ` + anyDefinitionColumns + `, u.asked FROM unnest($1::uuid[], $2::bigint[]) u (uid, asked)` +
 		eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`) +
 		eachOf("r", `SELECT * FROM job_revisions WHERE uid = u.uid AND revision = CASE u.asked WHEN 0 THEN j.revision ELSE u.asked END`))
 
-	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held FROM cursors c` +
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held, c.stamp FROM cursors c` +
 		eachOf("j", `SELECT * FROM jobs WHERE uid = c.job`) + eachOf("r", `SELECT * FROM job_revisions WHERE uid = j.uid AND revision = j.revision`) + `
 		WHERE c.partition = $1 AND c.next > 0 AND c.next <= $2 AND (c.next, c.job, c.schedule) > ($3, $4, $5) AND (NOT j.disabled OR c.revision <> j.revision)
 		ORDER BY c.next, c.job, c.schedule LIMIT $6`)
-	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions
+	qBacklog = statement(`SELECT ` + rowColumns + ` FROM executions
 		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4`)
 )
 
@@ -75,7 +75,13 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 			return err
 		}
 		slices.SortFunc(out.Sessions, func(a, b job.Session) int { return strings.Compare(string(a.ID), string(b.ID)) })
-		out.Executions, err = activeRows(r, partition)
+		if out.Executions, err = activeRows(r, partition); err != nil {
+			return err
+		}
+		if out.Waiting, err = waitingRows(r, partition); err != nil {
+			return err
+		}
+		out.Backfills, err = loadBackfills(r, noDefinitions(), partition)
 		return err
 	})
 	if err != nil {
@@ -90,9 +96,12 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	at := map[job.ExecutionID]int{}
 	of := []any{partition}
 	if err := r.each(qActive, of, func(rows pgx.Rows) error {
-		e, err := scanExecution(rows)
-		at[e.ID] = len(all)
-		all = append(all, engine.Row{Execution: e})
+		row, err := scanRow(rows)
+		for i := range row.Shards {
+			row.Shards[i] = store.EndedShard(row.Shards[i])
+		}
+		at[row.Execution.ID] = len(all)
+		all = append(all, row)
 		return err
 	}); err != nil {
 		return nil, err
@@ -108,14 +117,14 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b engine.Row) int { return bytes.Compare(a.Execution.ID[:], b.Execution.ID[:]) })
-	known := definitions{}
+	known := noDefinitions()
 	if err := known.fetch(r, column(all, func(row *engine.Row) version { return version{row.Execution.JobUID, row.Execution.Revision} })); err != nil {
 		return nil, err
 	}
 	for i := range all {
 		row := &all[i]
 		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
-		row.Definition = known[version{row.Execution.JobUID, row.Execution.Revision}]
+		row.Definition = known.of[version{row.Execution.JobUID, row.Execution.Revision}]
 		share(row)
 	}
 	return all, nil
@@ -127,35 +136,47 @@ type version struct {
 }
 
 // definitions keeps what one page has read already; nil for a job that is gone.
-type definitions map[version]*job.Definition
+type definitions struct {
+	of        map[version]*job.Definition
+	calendars store.KnownCalendars
+}
+
+func noDefinitions() definitions {
+	return definitions{map[version]*job.Definition{}, store.KnownCalendars{}}
+}
 
 // fetch reads those of some versions that are not known, in one query.
 func (d definitions) fetch(r *link, versions []version) error {
 	var uids [][16]byte
 	var revisions []int64
 	for _, v := range versions {
-		if _, known := d[v]; !known {
-			d[v] = nil
+		if _, known := d.of[v]; !known {
+			d.of[v] = nil
 			uids, revisions = append(uids, v.uid), append(revisions, v.revision)
 		}
 	}
 	if len(uids) == 0 {
 		return nil
 	}
-	return r.each(qVersions, []any{uids, revisions}, func(rows pgx.Rows) error {
+	var found []*job.Definition
+	if err := r.each(qVersions, []any{uids, revisions}, func(rows pgx.Rows) error {
 		var asked int64
 		got, err := scanDefinition(rows, &asked)
 		if err == nil {
-			d[version{got.UID, asked}] = got
+			d.of[version{got.UID, asked}] = got
+			found = append(found, got)
 		}
 		return err
-	})
+	}); err != nil {
+		return err
+	}
+	return addCalendars(r, d.calendars, found...)
 }
 
 // get is nil when the job is gone.
 func (d definitions) get(r *link, v version) (*job.Definition, error) {
 	err := d.fetch(r, []version{v})
-	return d[v], err
+	return d.of[v], err
 }
 
 // share keeps the params that most executions have, those of their job, once.
@@ -188,15 +209,18 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 			return err
 		}
 		args := []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
-		return r.each(qDue, args, func(rows pgx.Rows) error {
+		if err := r.each(qDue, args, func(rows pgx.Rows) error {
 			var c job.Cursor
-			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held))
+			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp)
 			if err != nil {
 				return err
 			}
 			c.Job = d.UID
 			return page.Add(engine.Due{Definition: d, Cursor: c}, store.SizeOfDefinition(d))
-		})
+		}); err != nil {
+			return err
+		}
+		return addCalendars(r, store.KnownCalendars{}, column(page.Rows, func(d *engine.Due) *job.Definition { return d.Definition })...)
 	})
 	if err != nil {
 		return engine.DuePage{}, err
@@ -214,13 +238,13 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		queued := store.Pageful[job.Execution]{Limit: w.Limit}
+		queued := store.Pageful[engine.Row]{Limit: w.Limit}
 		if err := r.each(qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
-			e, err := scanExecution(rows)
+			row, err := scanRow(rows)
 			if err != nil {
 				return err
 			}
-			return queued.Add(e, store.SizeOf(&e))
+			return queued.Add(row, store.SizeOf(&row.Execution))
 		}); err != nil {
 			return err
 		}

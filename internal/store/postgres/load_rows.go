@@ -16,28 +16,29 @@ import (
 var (
 	qShardsLive    = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
 	qShardsHistory = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+shardColumns+` FROM history_shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
-	qExecLive      = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+executionColumns+` FROM executions WHERE id = u.key`))
-	qExecHistory   = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+executionColumns+` FROM history_executions WHERE id = u.key`))
+	qExecLive      = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM executions WHERE id = u.key`))
+	qExecHistory   = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM history_executions WHERE id = u.key`))
 	qSettledLive   = settled(`shards`, `executions`)
 	qSettledEnded  = settled(`history_shards`, `history_executions`)
 )
 
 func settled(shards, executions string) query {
-	return statement(`SELECT u.n, s.token, s.report_seq, s.closed FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY u (key, at, n)` +
-		eachOf("e", `SELECT partition FROM `+executions+` WHERE id = u.key`) +
-		eachOf("s", `SELECT token, report_seq, closed FROM `+shards+` WHERE execution = u.key AND idx = u.at`) + ` WHERE e.partition = $3`)
+	return statement(`SELECT u.n, s.* FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY u (key, at, n)` +
+		eachOf("e", `SELECT partition, shard_state, shard FROM `+executions+` WHERE id = u.key`) +
+		eachOf("s", `SELECT NULL::text AS shard, token, report_seq, closed FROM `+shards+` WHERE execution = u.key AND idx = u.at
+			UNION ALL SELECT e.shard, 0, 0, false WHERE e.shard_state IS NOT NULL AND u.at = 0`) + ` WHERE e.partition = $3`)
 }
 
 // setShards bounds the shards that one query of fill reads; an execution with more is read alone.
 const setShards = 256
 
 // fill reads what belongs to executions into a page, as many as it holds.
-func fill(r *link, page *store.Pageful[engine.Row], all []job.Execution, shards query) error {
-	known := definitions{}
+func fill(r *link, page *store.Pageful[engine.Row], all []engine.Row, shards query) error {
+	known := noDefinitions()
 	for len(all) > 0 {
 		n, sum := 0, 0
-		for n < len(all) && (n == 0 || sum+all[n].ShardTotal <= setShards) {
-			sum += max(all[n].ShardTotal, 1)
+		for n < len(all) && (n == 0 || sum+all[n].Execution.ShardTotal <= setShards) {
+			sum += max(all[n].Execution.ShardTotal, 1)
 			n++
 		}
 		fits, err := fillSet(r, page, known, all[:n], shards)
@@ -49,32 +50,37 @@ func fill(r *link, page *store.Pageful[engine.Row], all []job.Execution, shards 
 	return nil
 }
 
-func fillSet(r *link, page *store.Pageful[engine.Row], known definitions, set []job.Execution, shards query) (fits bool, err error) {
+func fillSet(r *link, page *store.Pageful[engine.Row], known definitions, set []engine.Row, shards query) (fits bool, err error) {
 	of := map[job.ExecutionID][]job.Shard{}
 	var ids [][16]byte
 	for i := range set {
-		if _, twice := of[set[i].ID]; !twice {
-			of[set[i].ID] = nil
-			ids = append(ids, set[i].ID)
+		id := set[i].Execution.ID
+		if _, twice := of[id]; !twice {
+			if of[id] = set[i].Shards; len(set[i].Shards) == 0 {
+				ids = append(ids, id)
+			}
 		}
 	}
-	if err := r.each(shards, []any{ids}, func(rows pgx.Rows) error {
-		sh, err := scanShard(rows)
-		of[sh.Execution] = append(of[sh.Execution], sh)
-		return err
-	}); err != nil {
-		return false, err
+	if len(ids) > 0 {
+		if err := r.each(shards, []any{ids}, func(rows pgx.Rows) error {
+			sh, err := scanShard(rows)
+			of[sh.Execution] = append(of[sh.Execution], sh)
+			return err
+		}); err != nil {
+			return false, err
+		}
 	}
 	counted := map[version]bool{}
-	for v := range known {
+	for v := range known.of {
 		counted[v] = true
 	}
-	if err := known.fetch(r, column(set, func(e *job.Execution) version { return version{e.JobUID, e.Revision} })); err != nil {
+	if err := known.fetch(r, column(set, func(row *engine.Row) version { return version{row.Execution.JobUID, row.Execution.Revision} })); err != nil {
 		return false, err
 	}
 	for i := range set {
-		v := version{set[i].JobUID, set[i].Revision}
-		row := engine.Row{Execution: set[i], Shards: slices.Clone(of[set[i].ID]), Definition: known[v]}
+		e := set[i].Execution
+		v := version{e.JobUID, e.Revision}
+		row := engine.Row{Execution: e, Shards: slices.Clone(of[e.ID]), Definition: known.of[v]}
 		share(&row)
 		size := store.SizeOf(&row.Execution)
 		if !counted[v] {
@@ -102,7 +108,7 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 		}
 		for done := 0; done < len(ids) && !page.More; {
 			n := min(setShards, len(ids)-done)
-			asked, err := fillFound(r, &page, partition, ids[done:done+n])
+			asked, err := fillFound(r, &page, partition, ids[done:done+n], &out)
 			if err != nil {
 				return err
 			}
@@ -122,13 +128,13 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 
 // fillFound looks for ids in live rows, then in history, and reads them into the page in their order. asked is how many
 // of them it came to.
-func fillFound(r *link, page *store.Pageful[engine.Row], partition int, ids []job.ExecutionID) (asked int, err error) {
-	live, err := executionsOf(r, qExecLive, ids)
+func fillFound(r *link, page *store.Pageful[engine.Row], partition int, ids []job.ExecutionID, out *engine.ExecutionPage) (asked int, err error) {
+	live, err := rowsOf(r, qExecLive, ids)
 	if err != nil {
 		return 0, err
 	}
 	rest := slices.DeleteFunc(slices.Clone(ids), func(id job.ExecutionID) bool { _, ok := live[id]; return ok })
-	ended, err := executionsOf(r, qExecHistory, rest)
+	ended, err := rowsOf(r, qExecHistory, rest)
 	if err != nil {
 		return 0, err
 	}
@@ -137,13 +143,16 @@ func fillFound(r *link, page *store.Pageful[engine.Row], partition int, ids []jo
 		if _, ok := live[ids[asked]]; !ok {
 			of, other, shards = ended, live, qShardsHistory
 		}
-		var run []job.Execution
+		var run []engine.Row
 		for ; asked < len(ids); asked++ {
 			if _, ends := other[ids[asked]]; ends {
 				break
 			}
-			if e, ok := of[ids[asked]]; ok && e.Partition == partition {
+			switch e, ok := of[ids[asked]]; {
+			case ok && e.Execution.Partition == partition:
 				run = append(run, e)
+			case ok:
+				out.PutElsewhere(&e.Execution)
 			}
 		}
 		had := len(page.Rows)
@@ -151,38 +160,48 @@ func fillFound(r *link, page *store.Pageful[engine.Row], partition int, ids []jo
 			return 0, err
 		}
 		if page.More {
-			next := run[len(page.Rows)-had].ID
+			next := run[len(page.Rows)-had].Execution.ID
 			return from + slices.Index(ids[from:], next), nil
 		}
 	}
 	return asked, nil
 }
 
-func executionsOf(r *link, q query, ids []job.ExecutionID) (map[job.ExecutionID]job.Execution, error) {
-	found := map[job.ExecutionID]job.Execution{}
+// rowsOf reads rows by their ids. Shards are those that lie in the row.
+func rowsOf(r *link, q query, ids []job.ExecutionID) (map[job.ExecutionID]engine.Row, error) {
+	found := map[job.ExecutionID]engine.Row{}
 	if len(ids) == 0 {
 		return found, nil
 	}
 	err := r.each(q, []any{column(ids, func(id *job.ExecutionID) [16]byte { return *id })}, func(rows pgx.Rows) error {
-		e, err := scanExecution(rows)
-		found[e.ID] = e
+		row, err := scanRow(rows)
+		found[row.Execution.ID] = row
 		return err
 	})
 	return found, err
 }
 
-// findExecution looks into live rows, then into history; nil when it is in neither.
-func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
+// findRow looks into live rows, then into history; nil when it is in neither. Shards are those that lie in the row.
+func findRow(r *link, id job.ExecutionID) (found *engine.Row, live bool, err error) {
 	for _, q := range []query{qExecLive, qExecHistory} {
-		all, err := executionsOf(r, q, []job.ExecutionID{id})
+		all, err := rowsOf(r, q, []job.ExecutionID{id})
 		if err != nil {
 			return nil, false, err
 		}
-		if e, ok := all[id]; ok {
-			return &e, q == qExecLive, nil
+		if row, ok := all[id]; ok {
+			return &row, q == qExecLive, nil
 		}
 	}
 	return nil, false, nil
+}
+
+// findExecution is findRow without the shard.
+func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
+	row, live, err := findRow(r, id)
+	if err != nil || row == nil {
+		return nil, live, err
+	}
+	return &row.Execution, live, nil
 }
 
 // ShardPage implements store.Engine.
@@ -200,9 +219,14 @@ func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.Shar
 			if err := r.each(q, args, func(rows pgx.Rows) error {
 				var n int64
 				var row engine.Settled
-				err := rows.Scan(&n, (*int64)(&row.Token), &row.ReportSeq, &row.Closed)
+				var inRow []byte
+				err := rows.Scan(&n, &inRow, (*int64)(&row.Token), &row.ReportSeq, &row.Closed)
 				if err == nil {
 					row.ShardRef = refs[n-1]
+					if inRow != nil {
+						sh := store.ReadShardInRow(row.Execution, "", inRow)
+						row.Token, row.ReportSeq, row.Closed = sh.Token, sh.ReportSeq, sh.Closed
+					}
 					found[n-1] = &row
 				}
 				return err

@@ -184,7 +184,7 @@ func TestRaceOfSets(t *testing.T) {
 					Deletion: job.Deletion{At: noon}, Forget: func(d job.Definition) string { return "trigger/" + d.Name }}
 			}
 			done, err := s.ApplyJobs(context.Background(), a)
-			if err == nil && !slices.IsSortedFunc(done[:len(a.Items)], func(a, b store.AppliedJob) int { return cmp.Compare(a.Written.Entry, b.Written.Entry) }) {
+			if err == nil && !slices.IsSortedFunc(done.Jobs[:len(a.Items)], func(a, b store.AppliedJob) int { return cmp.Compare(a.Written.Entry, b.Written.Entry) }) {
 				err = errors.New("entries are not in the order of the set")
 			}
 			return err

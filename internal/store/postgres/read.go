@@ -1,10 +1,12 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -21,7 +23,7 @@ const (
 var (
 	qJobs = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE j.namespace = $1 AND j.name > $2 ORDER BY j.name LIMIT $3`)
-	qCursorsOfJobs    = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ANY($1::uuid[]) ORDER BY job, schedule`)
+	qCursorsOfJobs    = statement(`SELECT job, schedule, revision, next, last, held, stamp FROM cursors WHERE job = ANY($1::uuid[]) ORDER BY job, schedule`)
 	qShardPageLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
 	qShardPageHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
 	// As in lists of executions, the columns are ordered as a row with the id for the sake of the right index, and the
@@ -81,6 +83,10 @@ func (s *Store) Jobs(ctx context.Context, namespace string, p store.Page) ([]sto
 		}); err != nil {
 			return err
 		}
+		definitions := column(all.Rows, func(row *store.JobRow) *job.Definition { return &row.Definition })
+		if err := addCalendars(r, store.KnownCalendars{}, definitions...); err != nil {
+			return err
+		}
 		return addCursors(r, all.Rows)
 	})
 	if err != nil {
@@ -138,7 +144,7 @@ func scheduled(r *link, id job.ExecutionID) (*job.Execution, error) {
 	if err != nil || waits == nil {
 		return nil, err
 	}
-	d, err := definitions{}.get(r, version{waits.Job, waits.revision})
+	d, err := noDefinitions().get(r, version{waits.Job, waits.revision})
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -150,7 +156,7 @@ func scheduled(r *link, id job.ExecutionID) (*job.Execution, error) {
 		ID: id, Partition: partition, Namespace: namespace, Job: d.Name, JobUID: d.UID, Revision: d.Revision,
 		Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerRequest, PlannedAt: waits.Request.At,
 		RequestKey: waits.Request.Key, Params: params, ShardTotal: d.Spec.ShardTotal(), State: job.ExecutionScheduled,
-		CreatedAt: waits.Request.At,
+		Reason: store.ReasonAsked(waits.Request), CreatedAt: store.AskedAt(waits.Request),
 	}, nil
 }
 
@@ -162,17 +168,25 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 	}
 	all := store.Pageful[job.Shard]{Limit: p.Rows()}
 	err := s.look(ctx, "list shards", func(r *link) error {
-		e, live, err := findExecution(r, id)
+		row, live, err := findRow(r, id)
 		if err != nil {
 			return err
 		}
-		if e == nil {
-			if e, err = scheduled(r, id); err != nil {
-				return err
+		if row == nil {
+			e, err := scheduled(r, id)
+			if err != nil || e == nil {
+				return cmp.Or(err, noExecution(namespace, id))
 			}
+			row = &engine.Row{Execution: *e}
 		}
-		if e == nil || e.Namespace != namespace {
+		if row.Execution.Namespace != namespace {
 			return noExecution(namespace, id)
+		}
+		if len(row.Shards) > 0 {
+			if sh := row.Shards[0]; after < 0 {
+				return all.Add(sh, store.SizeOfShard(&sh))
+			}
+			return nil
 		}
 		q := qShardPageHistory
 		if live {

@@ -50,7 +50,7 @@ func (s *Store) Revision(ctx context.Context, namespace, name string, revision i
 		if out == nil {
 			return job.Errorf(job.KindNotFound, "revision_not_found", "the job %q has no revision %d", name, revision)
 		}
-		return nil
+		return addCalendars(r, store.KnownCalendars{}, &out.Definition)
 	})
 	if err != nil {
 		return store.Revision{}, err
@@ -70,7 +70,7 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 		if err != nil {
 			return err
 		}
-		return inPieces(p.Rows()+1, &all.More, func(limit int) (n int, err error) {
+		if err := inPieces(p.Rows()+1, &all.More, func(limit int) (n int, err error) {
 			err = r.each(qRevisions, []any{uid[:], after, limit}, func(rows pgx.Rows) error {
 				v, err := scanRevision(rows)
 				if err != nil {
@@ -80,7 +80,11 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 				return all.Add(v, store.SizeOfDefinition(&v.Definition))
 			})
 			return n, err
-		})
+		}); err != nil {
+			return err
+		}
+		definitions := column(all.Rows, func(v *store.Revision) *job.Definition { return &v.Definition })
+		return addCalendars(r, store.KnownCalendars{}, definitions...)
 	})
 	if err != nil {
 		return nil, "", err

@@ -17,6 +17,8 @@ import (
 const (
 	executionColumns = `id, partition, namespace, job, job_uid, revision, pool, handler, trigger, planned_at, request_key,
 		params, shard_total, state, reason, cancel, round, created_at, started_at, ended_at`
+	// The row of an execution, with the shard that may lie in it.
+	rowColumns = executionColumns + `, shard_state, shard`
 
 	shardColumns = `execution, idx, state, reason, token, session, worker, closed, confirmed, attempt, faults, losses,
 		leased_at, started_at, ended_at, timeout_at, retry_at, stop_by, report_seq, checkpoint, checkpoint_seq,
@@ -79,13 +81,25 @@ func decode(what string, stored []byte, v any) error {
 	return nil
 }
 
-func scanExecution(rows pgx.Rows) (job.Execution, error) {
+// scanExecution reads executionColumns and whatever follows them.
+func scanExecution(rows pgx.Rows, more ...any) (job.Execution, error) {
 	var e job.Execution
-	err := rows.Scan((*[16]byte)(&e.ID), &e.Partition, &e.Namespace, &e.Job, (*[16]byte)(&e.JobUID), &e.Revision, &e.Pool, &e.Handler,
+	err := rows.Scan(append([]any{(*[16]byte)(&e.ID), &e.Partition, &e.Namespace, &e.Job, (*[16]byte)(&e.JobUID), &e.Revision, &e.Pool, &e.Handler,
 		(*string)(&e.Trigger), (*int64)(&e.PlannedAt), &e.RequestKey, (*[]byte)(&e.Params), &e.ShardTotal, (*string)(&e.State),
-		(*string)(&e.Reason), (*string)(&e.Cancel), &e.Round, (*int64)(&e.CreatedAt), (*int64)(&e.StartedAt), (*int64)(&e.EndedAt))
+		(*string)(&e.Reason), (*string)(&e.Cancel), &e.Round, (*int64)(&e.CreatedAt), (*int64)(&e.StartedAt), (*int64)(&e.EndedAt)}, more...)...)
 	store.CheckExecution(&e)
 	return e, err
+}
+
+// scanRow reads rowColumns: the execution, and its shard if that lies in the row.
+func scanRow(rows pgx.Rows) (row engine.Row, err error) {
+	var state *string
+	var text []byte
+	row.Execution, err = scanExecution(rows, &state, &text)
+	if err == nil && state != nil {
+		row.Shards = []job.Shard{store.ReadShardInRow(row.Execution.ID, *state, text)}
+	}
+	return row, err
 }
 
 func scanShard(rows pgx.Rows) (job.Shard, error) {
@@ -154,7 +168,7 @@ func scanDefinition(rows pgx.Rows, more ...any) (*job.Definition, error) {
 
 func scanCursor(rows pgx.Rows) (job.Cursor, error) {
 	var c job.Cursor
-	err := rows.Scan((*[16]byte)(&c.Job), &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held))
+	err := rows.Scan((*[16]byte)(&c.Job), &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp)
 	return c, err
 }
 
@@ -174,6 +188,7 @@ type payload struct {
 	Revision int64             `json:"revision,omitempty"` // of the job, that a trigger is for
 	Kept     *store.RequestKey `json:"kept,omitempty"`     // that leads to a trigger's execution
 	Note     string            `json:"note,omitempty"`
+	Delayed  bool              `json:"delayed,omitempty"` // of a trigger: not before At
 }
 
 // entry is an inbox entry as it is stored.
@@ -203,8 +218,8 @@ func scanEntry(rows pgx.Rows, more ...any) (entry, error) {
 		return e, nil //nolint:nilerr // a kind that nobody knows is left alone, with an alarm
 	}
 	e.Note, e.revision, e.kept = p.Note, p.Revision, p.Kept
-	if e.Kind == engine.EntryTrigger {
-		e.Request = &engine.Request{At: p.At, Key: p.Key, Params: p.Params}
+	if e.Kind.Triggers() || e.Kind == engine.EntryReschedule {
+		e.Request = &engine.Request{At: p.At, Delayed: p.Delayed, Key: p.Key, Params: p.Params}
 	}
 	return e, nil
 }

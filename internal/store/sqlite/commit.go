@@ -16,17 +16,17 @@ var (
 	qConsume = statement(`DELETE FROM inbox WHERE id = ? AND partition = ?`)
 	qForward = statement(`UPDATE inbox SET partition = ? WHERE id = ? AND partition = ?`)
 	qEntry   = statement(`SELECT 1 FROM inbox WHERE id = ? AND partition = ?`)
-	qTrigger = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE id = ? AND partition = ? AND kind = 'trigger'`)
+	qTrigger = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE id = ? AND partition = ? AND kind IN ('trigger', 'delayed')`)
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES (?, ?, ?, ?, ?)`)
 
 	// Only the planner of a job writes its cursors. A new one is let in by who has the others of its job, and when there
 	// are none by the job's home, which never changes: so no two partitions can pass at a time, and no lock is needed.
-	qCursorUpdate = statement(`UPDATE cursors SET revision = ?, next = ?, last = ?, held = ? WHERE job = ? AND schedule = ? AND partition = ?`)
-	qCursorInsert = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held)
-		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE ` + plannerOf1 + ` = ?3 ON CONFLICT DO NOTHING`)
-	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held) VALUES (?, ?, ?, ?, ?, ?, ?)
+	qCursorUpdate = statement(`UPDATE cursors SET revision = ?, next = ?, last = ?, held = ?, stamp = ? WHERE job = ? AND schedule = ? AND partition = ?`)
+	qCursorInsert = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held, stamp)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE ` + plannerOf1 + ` = ?3 ON CONFLICT DO NOTHING`)
+	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held, stamp) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
-		next = excluded.next, last = excluded.last, held = excluded.held`)
+		next = excluded.next, last = excluded.last, held = excluded.held, stamp = excluded.stamp`)
 	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ? AND partition = ?`)
 	qHandover       = statement(`UPDATE cursors SET partition = ? WHERE job = ? AND partition = ?`)
 	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
@@ -45,7 +45,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 	if err := store.CheckBatch(b); err != nil {
 		return err
 	}
-	facts := string(engine.AppendFacts(nil, b.Facts))
+	facts := string(engine.PackFacts(nil, b.Facts))
 	again, err := s.commit(ctx, f, b, facts, false)
 	if again { // nothing was written; a row that is refused is found by itself, and named
 		_, err = s.commit(ctx, f, b, facts, true)
@@ -57,7 +57,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, facts string, singly bool) (again bool, err error) {
 	err = s.write(ctx, rankCommit, "commit", func(w *link) error {
 		c := commit{link: w, skip: s.skip, fence: f, batch: b, singly: singly, ended: map[job.ExecutionID]*ending{}}
-		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.forward, c.executions, c.shards, c.moveEnded, c.cursors, c.sessions, c.records} {
+		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.forward, c.executions, c.shards, c.moveEnded, c.cursors, c.backfills, c.sessions, c.records, c.matched, c.tellChildren} {
 			if err := part(); err != nil {
 				again = errors.Is(err, errSingly)
 				return err
@@ -75,10 +75,14 @@ type commit struct {
 	skip   mutant
 	fence  store.Fence
 	batch  *engine.Batch
-	singly bool // write row by row
-	ended  map[job.ExecutionID]*ending
-	order  []job.ExecutionID // of ended
-	args   []any             // scratch
+	singly bool                        // write row by row
+	ended  map[job.ExecutionID]*ending // those with shards apart
+	order  []job.ExecutionID           // of ended
+	rows   []store.RowWrite
+	apart  []engine.ShardWrite // shards that do not lie in the row of their execution
+	late   []engine.ShardWrite // of those, new ones of executions that are there
+	args   []any               // scratch
+	text   []byte              // scratch
 }
 
 // ending is an execution that moves to history in this commit.
@@ -190,12 +194,12 @@ func (c *commit) cursors() error {
 
 func (c *commit) cursor(k *job.Cursor) error {
 	if c.skip.planner {
-		_, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held))
+		_, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp)
 		return err
 	}
-	n, err := c.exec(qCursorUpdate, k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Job[:], k.Schedule, int64(c.fence.Partition))
+	n, err := c.exec(qCursorUpdate, k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp, k.Job[:], k.Schedule, int64(c.fence.Partition))
 	if err == nil && n == 0 {
-		n, err = c.exec(qCursorInsert, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held))
+		n, err = c.exec(qCursorInsert, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp)
 	}
 	if err == nil && n == 0 {
 		err = c.notPlanned(k.Job)

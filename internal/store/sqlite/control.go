@@ -25,7 +25,7 @@ var (
 	qDocument  = statement(`SELECT labels, spec FROM job_revisions WHERE uid = ? AND revision = ?`)
 
 	qEntryInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`)
-	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = ? AND kind = 'trigger'`)
+	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = ? AND kind IN ('trigger', 'delayed')`)
 	qPending     = statement(`SELECT 1 FROM inbox WHERE id = ?`)
 
 	qKey       = statement(`SELECT hash, execution FROM request_keys WHERE namespace = ? AND operation = ? AND key = ?`)
@@ -43,6 +43,7 @@ type payload struct {
 	Revision int64             `json:"revision,omitempty"` // of the job, that a trigger is for
 	Kept     *store.RequestKey `json:"kept,omitempty"`     // that leads to a trigger's execution
 	Note     string            `json:"note,omitempty"`
+	Delayed  bool              `json:"delayed,omitempty"` // of a trigger: not before At
 }
 
 // entry is an inbox entry as it is stored.
@@ -67,8 +68,8 @@ func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
 		return e, nil //nolint:nilerr // a kind that nobody knows is left alone, with an alarm
 	}
 	e.Note, e.revision, e.kept = p.Note, p.Revision, p.Kept
-	if e.Kind == engine.EntryTrigger {
-		e.Request = &engine.Request{At: p.At, Key: p.Key, Params: p.Params}
+	if e.Kind.Triggers() || e.Kind == engine.EntryReschedule {
+		e.Request = &engine.Request{At: p.At, Delayed: p.Delayed, Key: p.Key, Params: p.Params}
 	}
 	return e, nil
 }
@@ -98,6 +99,9 @@ func findJob(l *link, namespace, name string) (d *job.Definition, planner int, e
 		d, err = scanDefinition(rows, &planner)
 		return err
 	})
+	if err == nil && d != nil {
+		err = addCalendars(l, store.KnownCalendars{}, d)
+	}
 	return d, planner, err
 }
 
@@ -116,7 +120,9 @@ func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, sto
 	}
 	var out store.AppliedJob
 	err := s.write(ctx, rankPeople, "put job", func(w *link) (err error) {
-		out, err = putJob(w, p)
+		if out, err = putJob(w, p); err == nil {
+			err = linkJob(w, &out)
+		}
 		return err
 	})
 	if err != nil {
@@ -185,7 +191,7 @@ func pendingTrigger(l *link, id job.ExecutionID) (found *entry, namespace string
 
 // Ask implements store.Control.
 func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
-	if a.Kind != engine.EntryCancel && a.Kind != engine.EntryRerun {
+	if a.Kind != engine.EntryCancel && a.Kind != engine.EntryRerun && a.Kind != engine.EntryReschedule {
 		return store.Written{}, job.Errorf(job.KindInvalid, "bad_kind", "%q is nothing to ask about an execution", a.Kind)
 	}
 	if err := store.CheckAsk(&a); err != nil {
@@ -199,25 +205,25 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 		}
 		var namespace string
 		var partition int
+		var waits *entry
 		rank := entryRest
 		if e != nil {
 			namespace, partition = e.Namespace, e.Partition
 			if a.Kind == engine.EntryCancel {
 				rank = entryFirst
 			}
-		} else { // what waits for its owner can only be cancelled behind its trigger
-			waits, ns, p, err := pendingTrigger(w, a.Execution)
-			if err != nil {
-				return err
-			}
-			if waits != nil {
-				namespace, partition = ns, p
-			}
+		} else if waits, namespace, partition, err = pendingTrigger(w, a.Execution); err != nil { // can only be cancelled behind its trigger
+			return err
 		}
 		if namespace == "" || namespace != a.Namespace {
 			return noExecution(a.Namespace, a.Execution)
 		}
-		out, err = addEntry(w, partition, a.Namespace, rank, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.At, Note: a.Note})
+		if a.Kind == engine.EntryReschedule {
+			if err := reschedule(w, e, waits, &a); err != nil {
+				return err
+			}
+		}
+		out, err = addEntry(w, partition, a.Namespace, rank, engine.Entry{Kind: a.Kind, Execution: a.Execution}, payload{At: a.Instant(), Note: a.Note})
 		return err
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ var (
 	qInbox    = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
 	qPlaces   = statement(`SELECT ` + plannerOf + `, j.partition FROM all_jobs j WHERE j.uid = ?`)
 	qQueuedOf = statement(`SELECT id FROM executions INDEXED BY executions_job
-		WHERE namespace = ? AND job = ? AND job_uid = ? AND partition = ? AND state = 'queued' ORDER BY id LIMIT ?`)
+		WHERE namespace = ? AND job = ? AND job_uid = ? AND partition = ? AND state IN ('queued', 'scheduled') ORDER BY id LIMIT ?`)
 )
 
 // InboxPage implements store.Engine.
@@ -43,7 +43,7 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 			}
 		}
 		out.Partial = found.More
-		j := joiner{link: r, partition: partition, known: definitions{}, of: map[job.UID]engine.Entry{}}
+		j := joiner{link: r, partition: partition, known: noDefinitions(), of: map[job.UID]engine.Entry{}}
 		for i := range found.Rows {
 			if err := j.join(&found.Rows[i]); err != nil {
 				return err
@@ -87,6 +87,11 @@ func (r *joiner) join(e *entry) (err error) {
 	e.Cursors, e.Planner, e.Place = slices.Clone(of.Cursors), of.Planner, of.Place
 	if e.Before, err = before(r.link, r.known, e.Definition, of.Cursors); err != nil {
 		return err
+	}
+	if e.Kind == engine.EntryBackfill {
+		if e.Backfill, err = findBackfill(r.link, e.Execution); err != nil {
+			return err
+		}
 	}
 	if e.Kind == engine.EntryCancelJob && e.Definition != nil {
 		err = r.queued(e)

@@ -19,7 +19,7 @@ var (
 	qJobRemove = statement(`DELETE FROM jobs WHERE namespace = ? AND name = ?`)
 	qKeysOf    = statement(`DELETE FROM request_keys WHERE namespace = ? AND operation = ?`)
 	qLiveOf    = statement(`SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY executions_job
-		WHERE namespace = ? AND job = ? AND job_uid = ? AND state <> 'scheduled' LIMIT ?)`)
+		WHERE namespace = ? AND job = ? AND job_uid = ? LIMIT ?)`)
 	qCancelJob = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT id, ?, ?, ?, ?, ? FROM partitions ORDER BY id`)
 
 	qUID        = statement(`SELECT uid FROM jobs WHERE namespace = ? AND name = ?`)
@@ -35,52 +35,72 @@ var (
 var undo = job.Errorf(job.KindInternal, "undo", "nothing shall be written")
 
 // ApplyJobs implements store.Jobs.
-func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.AppliedJob, error) {
+func (s *Store) ApplyJobs(ctx context.Context, a store.ApplyJobs) (store.AppliedSet, error) {
 	var refused job.SetError
-	var out []store.AppliedJob
-	err := s.write(ctx, rankPeople, "apply jobs", func(w *link) error {
-		out, refused.Items = nil, nil
-		for i := range a.Items {
-			var done store.AppliedJob
-			err := store.CheckPutJob(&a.Items[i])
-			if err == nil {
-				done, err = putJob(w, a.Items[i])
-			}
-			if e, ok := errors.AsType[*job.Error](err); ok {
-				refused.Add(i, e)
-			} else if err != nil {
-				return err
-			}
-			out = append(out, done)
+	var out store.AppliedSet
+	err := s.write(ctx, rankPeople, "apply jobs", func(w *link) (err error) {
+		refused.Items = nil
+		if out, err = applyJobs(w, &a, &refused); err != nil {
+			return err
 		}
-		if len(refused.Items) > 0 {
-			if s.skip.wholeSet {
-				return nil
-			}
-			return undo
-		}
-		if a.Prune != nil {
-			pruned, err := prune(w, a.Prune, a.Items)
-			if err != nil {
-				return err
-			}
-			out = append(out, pruned...)
-		}
-		if a.DryRun {
+		if len(refused.Items) > 0 && !s.skip.wholeSet || a.DryRun {
 			return undo
 		}
 		return nil
 	})
 	switch {
 	case len(refused.Items) > 0 && (err == nil || errors.Is(err, undo)):
-		return nil, &refused
+		return store.AppliedSet{}, &refused
 	case a.DryRun && errors.Is(err, undo):
-		for i := range out {
-			out[i].Written = store.Written{Partition: out[i].Written.Partition}
-		}
-		return out, nil
+		return out.Unwritten(), nil
 	case err != nil:
-		return nil, err
+		return store.AppliedSet{}, err
+	}
+	return out, nil
+}
+
+// applyJobs writes the set, or finds all in it that is refused.
+func applyJobs(w *link, a *store.ApplyJobs, refused *job.SetError) (out store.AppliedSet, err error) {
+	if out.Calendars, err = putCalendars(w, a.Calendars, refused); err != nil || len(refused.Items) > 0 {
+		return out, err
+	}
+	for i := range a.Items {
+		var done store.AppliedJob
+		err := store.CheckPutJob(&a.Items[i])
+		if err == nil {
+			done, err = putJob(w, a.Items[i])
+		}
+		if e, ok := errors.AsType[*job.Error](err); ok {
+			refused.Add(i, e)
+		} else if err != nil {
+			return out, err
+		}
+		out.Jobs = append(out.Jobs, done)
+	}
+	if len(refused.Items) == 0 {
+		err = linkSet(w, out.Jobs, refused)
+	}
+	if len(refused.Items) > 0 || a.Prune == nil || err != nil {
+		return out, err
+	}
+	pruned, err := prune(w, a.Prune, a.Items)
+	out.Jobs = append(out.Jobs, pruned...)
+	return out, err
+}
+
+// putCalendars writes the calendars of a set, or finds all that are refused.
+func putCalendars(w *link, all []store.PutCalendar, refused *job.SetError) (out []store.AppliedCalendar, err error) {
+	for i := range all {
+		var done store.AppliedCalendar
+		if err = store.CheckPutCalendar(&all[i]); err == nil {
+			done, err = putCalendar(w, all[i])
+		}
+		if e, ok := errors.AsType[*job.Error](err); ok {
+			refused.AddCalendar(i, e)
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, done)
 	}
 	return out, nil
 }
@@ -114,6 +134,13 @@ func putJob(w *link, p store.PutJob) (store.AppliedJob, error) {
 			return out, nil
 		}
 	}
+	next := p.Definition
+	if old != nil {
+		next.UID, next.CreatedAt = old.UID, old.CreatedAt
+	}
+	if err := nameCalendars(w, old, &next); err != nil {
+		return out, err
+	}
 	if out.Written, err = putRevision(w, p, old, planner, labels, spec); err != nil {
 		return out, err
 	}
@@ -143,6 +170,9 @@ func prune(w *link, p *store.Prune, set []store.PutJob) ([]store.AppliedJob, err
 			return nil, err
 		}
 	}
+	if err := addCalendars(w, store.KnownCalendars{}, gone...); err != nil {
+		return nil, err
+	}
 	var out []store.AppliedJob
 	for _, d := range gone {
 		deleted, err := deleteJob(w, store.DeleteJob{Namespace: d.Namespace, Name: d.Name, Deletion: p.Deletion, Forget: p.Forget(*d)})
@@ -151,7 +181,7 @@ func prune(w *link, p *store.Prune, set []store.PutJob) ([]store.AppliedJob, err
 		}
 		out = append(out, store.AppliedJob{Action: store.ActionPruned, Before: d, Definition: deleted.Definition, Written: deleted.Written})
 	}
-	return out, nil
+	return out, checkChildless(w, gone...)
 }
 
 // DeleteJob implements store.Jobs.
@@ -161,7 +191,9 @@ func (s *Store) DeleteJob(ctx context.Context, d store.DeleteJob) (store.Deleted
 	}
 	var out store.DeletedJob
 	err := s.write(ctx, rankPeople, "delete job", func(w *link) (err error) {
-		out, err = deleteJob(w, d)
+		if out, err = deleteJob(w, d); err == nil {
+			err = checkChildless(w, &out.Definition)
+		}
 		return err
 	})
 	if err != nil {
@@ -196,12 +228,17 @@ func deleteJob(w *link, d store.DeleteJob) (store.DeletedJob, error) {
 		{qJobBury, []any{text, int64(deletion.At), d.Namespace, d.Name}},
 		{qJobRemove, []any{d.Namespace, d.Name}},
 		{qKeysOf, []any{d.Namespace, d.Forget}},
+		{qUnnamed, []any{old.UID[:]}},
+		{qUnlink, []any{old.UID[:]}},
 	} {
 		if _, err := w.exec(x.q, x.args...); err != nil {
 			return out, err
 		}
 	}
 	if _, err := w.one(qLiveOf, []any{d.Namespace, d.Name, old.UID[:], int64(store.MaxLive)}, &out.Live); err != nil {
+		return out, err
+	}
+	if err := endBackfills(w, old.UID, &deletion); err != nil {
 		return out, err
 	}
 	said := payload{At: deletion.At, Note: deletion.Reason}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -27,7 +28,7 @@ const (
 var (
 	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = ?`)
 	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = ? ORDER BY id`)
-	qActive         = statement(`SELECT ` + qualified("e", executionColumns) + activeOf + ` ORDER BY e.id`)
+	qActive         = statement(`SELECT ` + qualified("e", rowColumns) + activeOf + ` ORDER BY e.id`)
 	qActiveCount    = statement(`SELECT count(*)` + activeOf)
 	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ofActive + ` AND s.state NOT IN ` + endedShards)
 	qActiveEnded    = statement(`SELECT s.execution, s.idx, s.state, s.reason, s.token, s.closed, s.report_seq, s.ended_at` + ofActive + ` AND s.state IN ` + endedShards)
@@ -36,22 +37,18 @@ var (
 
 	qShardsLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = ? ORDER BY idx`)
 	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
-	qExecLive      = statement(`SELECT ` + executionColumns + ` FROM executions WHERE id = ?`)
-	qExecHistory   = statement(`SELECT ` + executionColumns + ` FROM history_executions WHERE id = ?`)
-	qSettledLive   = statement(`SELECT s.token, s.report_seq, s.closed FROM shards s JOIN executions e ON e.id = s.execution
-		WHERE s.execution = ? AND s.idx = ? AND e.partition = ?`)
-	qSettledHistory = statement(`SELECT s.token, s.report_seq, s.closed FROM history_shards s JOIN history_executions e ON e.id = s.execution
-		WHERE s.execution = ? AND s.idx = ? AND e.partition = ?`)
-	qVersion   = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
-	qNewest    = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
-	qCursorsOf = statement(`SELECT job, schedule, revision, next, last, held FROM cursors WHERE job = ? ORDER BY schedule`)
+	qExecLive      = statement(`SELECT ` + rowColumns + ` FROM executions WHERE id = ?`)
+	qExecHistory   = statement(`SELECT ` + rowColumns + ` FROM history_executions WHERE id = ?`)
+	qVersion       = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
+	qNewest        = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
+	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last, held, stamp FROM cursors WHERE job = ? ORDER BY schedule`)
 
-	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held, c.stamp
 		FROM cursors c INDEXED BY cursors_due
 		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND (j.disabled = 0 OR c.revision <> j.revision)
 		ORDER BY c.next, c.job, c.schedule LIMIT ?`)
-	qBacklog = statement(`SELECT ` + executionColumns + ` FROM executions INDEXED BY executions_backlog
+	qBacklog = statement(`SELECT ` + rowColumns + ` FROM executions INDEXED BY executions_backlog
 		WHERE partition = ? AND state = 'queued' AND (planned_at, id) > (?, ?) ORDER BY planned_at, id LIMIT ?`)
 )
 
@@ -79,7 +76,13 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 		}); err != nil {
 			return err
 		}
-		out.Executions, err = activeRows(r, partition)
+		if out.Executions, err = activeRows(r, partition); err != nil {
+			return err
+		}
+		if out.Waiting, err = waitingRows(r, partition); err != nil {
+			return err
+		}
+		out.Backfills, err = loadBackfills(r, noDefinitions(), partition)
 		return err
 	})
 	if err != nil {
@@ -97,9 +100,12 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}
 	all, at := slices.Grow([]engine.Row(nil), count), make(map[job.ExecutionID]int, count)
 	if err := r.each(qActive, of, func(rows *sql.Rows) error {
-		e, err := scanExecution(rows)
-		at[e.ID] = len(all)
-		all = append(all, engine.Row{Execution: e})
+		row, err := scanRow(rows)
+		for i := range row.Shards {
+			row.Shards[i] = store.EndedShard(row.Shards[i])
+		}
+		at[row.Execution.ID] = len(all)
+		all = append(all, row)
 		return err
 	}); err != nil {
 		return nil, err
@@ -132,6 +138,9 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 			return nil, err
 		}
 	}
+	if err := addCalendars(r, store.KnownCalendars{}, slices.Collect(maps.Values(versions))...); err != nil {
+		return nil, err
+	}
 	for i := range all {
 		row := &all[i]
 		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
@@ -147,11 +156,18 @@ type version struct {
 }
 
 // definitions keeps what one page has read already.
-type definitions map[version]*job.Definition
+type definitions struct {
+	of        map[version]*job.Definition
+	calendars store.KnownCalendars
+}
+
+func noDefinitions() definitions {
+	return definitions{map[version]*job.Definition{}, store.KnownCalendars{}}
+}
 
 // get is nil when the job is gone.
 func (d definitions) get(r *link, v version) (*job.Definition, error) {
-	if got, ok := d[v]; ok {
+	if got, ok := d.of[v]; ok {
 		return got, nil
 	}
 	q, args := qVersion, []any{v.uid[:], v.revision}
@@ -163,21 +179,26 @@ func (d definitions) get(r *link, v version) (*job.Definition, error) {
 		got, err = scanDefinition(rows)
 		return err
 	})
-	d[v] = got
+	if err == nil {
+		err = addCalendars(r, d.calendars, got)
+	}
+	d.of[v] = got
 	return got, err
 }
 
-// row reads what belongs to an execution.
-func (d definitions) row(r *link, e job.Execution, shards query) (engine.Row, error) {
-	out := engine.Row{Execution: e}
-	err := r.each(shards, []any{e.ID[:]}, func(rows *sql.Rows) error {
-		sh, err := scanShard(rows)
-		out.Shards = append(out.Shards, sh)
-		return err
-	})
-	if err != nil {
-		return out, err
+// row reads what else belongs to an execution.
+func (d definitions) row(r *link, out engine.Row, shards query) (engine.Row, error) {
+	e := &out.Execution
+	if len(out.Shards) == 0 {
+		if err := r.each(shards, []any{e.ID[:]}, func(rows *sql.Rows) error {
+			sh, err := scanShard(rows)
+			out.Shards = append(out.Shards, sh)
+			return err
+		}); err != nil {
+			return out, err
+		}
 	}
+	var err error
 	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})
 	share(&out)
 	return out, err
@@ -191,14 +212,14 @@ func share(row *engine.Row) {
 }
 
 // fill reads the rows of executions into a page, as many as it holds.
-func (d definitions) fill(r *link, page *store.Pageful[engine.Row], e job.Execution, shards query) error {
-	known := len(d)
-	row, err := d.row(r, e, shards)
+func (d definitions) fill(r *link, page *store.Pageful[engine.Row], row engine.Row, shards query) error {
+	known := len(d.of)
+	row, err := d.row(r, row, shards)
 	if err != nil {
 		return err
 	}
-	size := store.SizeOf(&e)
-	if len(d) > known {
+	size := store.SizeOf(&row.Execution)
+	if len(d.of) > known {
 		size += store.SizeOfDefinition(row.Definition)
 	}
 	for i := range row.Shards {
@@ -229,15 +250,24 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 			return err
 		}
 		args := []any{int64(partition), int64(w.Until), int64(after.Next), after.Job[:], after.Schedule, int64(w.Limit) + 1}
-		return r.each(qDue, args, func(rows *sql.Rows) error {
+		if err := r.each(qDue, args, func(rows *sql.Rows) error {
 			var c job.Cursor
-			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held)
+			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp)
 			if err != nil {
 				return err
 			}
 			c.Job = d.UID
 			return page.Add(engine.Due{Definition: d, Cursor: c}, store.SizeOfDefinition(d))
-		})
+		}); err != nil {
+			return err
+		}
+		known := store.KnownCalendars{}
+		for i := range page.Rows {
+			if err := addCalendars(r, known, page.Rows[i].Definition); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return engine.DuePage{}, err
@@ -255,20 +285,20 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		queued := store.Pageful[job.Execution]{Limit: w.Limit}
+		queued := store.Pageful[engine.Row]{Limit: w.Limit}
 		if err := r.each(qBacklog, []any{int64(partition), int64(w.PlannedAt), w.ID[:], int64(w.Limit) + 1}, func(rows *sql.Rows) error {
-			e, err := scanExecution(rows)
+			row, err := scanRow(rows)
 			if err != nil {
 				return err
 			}
-			return queued.Add(e, store.SizeOf(&e))
+			return queued.Add(row, store.SizeOf(&row.Execution))
 		}); err != nil {
 			return err
 		}
 		out.Partial = queued.More
-		known := definitions{}
-		for _, e := range queued.Rows {
-			switch err := known.fill(r, &page, e, qShardsLive); {
+		known := noDefinitions()
+		for _, row := range queued.Rows {
+			switch err := known.fill(r, &page, row, qShardsLive); {
 			case errors.Is(err, store.ErrEnough):
 				out.Partial = true
 				return nil
@@ -283,88 +313,4 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 	}
 	out.Rows = page.Rows
 	return out, nil
-}
-
-// ExecutionPage implements store.Engine.
-func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
-	out := engine.ExecutionPage{Asked: slices.Clone(ids)}
-	page := store.Pageful[engine.Row]{Limit: len(ids)}
-	err := s.read(ctx, "read executions", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		known := definitions{}
-		for i, id := range ids {
-			e, live, err := findExecution(r, id)
-			if err != nil {
-				return err
-			}
-			if e == nil || e.Partition != partition {
-				continue
-			}
-			shards := qShardsHistory
-			if live {
-				shards = qShardsLive
-			}
-			switch err := known.fill(r, &page, *e, shards); {
-			case errors.Is(err, store.ErrEnough):
-				out.Asked = out.Asked[:i]
-				return nil
-			case err != nil:
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return engine.ExecutionPage{}, err
-	}
-	out.Rows = page.Rows
-	return out, nil
-}
-
-// ShardPage implements store.Engine.
-func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
-	out := engine.ShardPage{Asked: slices.Clone(refs)}
-	err := s.read(ctx, "read shards", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		for _, ref := range refs {
-			row := engine.Settled{ShardRef: ref}
-			args := []any{ref.Execution[:], int64(ref.Index), int64(partition)}
-			found, err := r.one(qSettledLive, args, &row.Token, &row.ReportSeq, &row.Closed)
-			if err == nil && !found {
-				found, err = r.one(qSettledHistory, args, &row.Token, &row.ReportSeq, &row.Closed)
-			}
-			if err != nil {
-				return err
-			}
-			if found {
-				out.Rows = append(out.Rows, row)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return engine.ShardPage{}, err
-	}
-	return out, nil
-}
-
-// findExecution looks into live rows, then into history; nil when it is in neither.
-func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
-	for _, q := range []query{qExecLive, qExecHistory} {
-		err := r.each(q, []any{id[:]}, func(rows *sql.Rows) error {
-			e, err := scanExecution(rows)
-			found = &e
-			return err
-		})
-		if err != nil || found != nil {
-			return found, q == qExecLive, err
-		}
-	}
-	return nil, false, nil
 }

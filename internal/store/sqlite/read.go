@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -67,8 +69,12 @@ func (s *Store) Jobs(ctx context.Context, namespace string, p store.Page) ([]sto
 		}); err != nil {
 			return err
 		}
+		known := store.KnownCalendars{}
 		for i := range all.Rows {
-			var err error
+			err := addCalendars(r, known, &all.Rows[i].Definition)
+			if err != nil {
+				return err
+			}
 			if all.Rows[i].Cursors, err = cursorsOf(r, all.Rows[i].Definition.UID); err != nil {
 				return err
 			}
@@ -109,7 +115,7 @@ func scheduled(r *link, id job.ExecutionID) (*job.Execution, error) {
 	if err != nil || waits == nil {
 		return nil, err
 	}
-	d, err := definitions{}.get(r, version{waits.Job, waits.revision})
+	d, err := noDefinitions().get(r, version{waits.Job, waits.revision})
 	if err != nil || d == nil {
 		return nil, err
 	}
@@ -121,7 +127,7 @@ func scheduled(r *link, id job.ExecutionID) (*job.Execution, error) {
 		ID: id, Partition: partition, Namespace: namespace, Job: d.Name, JobUID: d.UID, Revision: d.Revision,
 		Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerRequest, PlannedAt: waits.Request.At,
 		RequestKey: waits.Request.Key, Params: params, ShardTotal: d.Spec.ShardTotal(), State: job.ExecutionScheduled,
-		CreatedAt: waits.Request.At,
+		Reason: store.ReasonAsked(waits.Request), CreatedAt: store.AskedAt(waits.Request),
 	}, nil
 }
 
@@ -133,17 +139,25 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 	}
 	all := store.Pageful[job.Shard]{Limit: p.Rows()}
 	err := s.look(ctx, "list shards", func(r *link) error {
-		e, live, err := findExecution(r, id)
+		row, live, err := findRow(r, id)
 		if err != nil {
 			return err
 		}
-		if e == nil {
-			if e, err = scheduled(r, id); err != nil {
-				return err
+		if row == nil {
+			e, err := scheduled(r, id)
+			if err != nil || e == nil {
+				return cmp.Or(err, noExecution(namespace, id))
 			}
+			row = &engine.Row{Execution: *e}
 		}
-		if e == nil || e.Namespace != namespace {
+		if row.Execution.Namespace != namespace {
 			return noExecution(namespace, id)
+		}
+		if len(row.Shards) > 0 {
+			if sh := row.Shards[0]; after < 0 {
+				return all.Add(sh, store.SizeOfShard(&sh))
+			}
+			return nil
 		}
 		q := qShardPageHistory
 		if live {
@@ -208,7 +222,9 @@ func (s *Store) Journal(ctx context.Context, partition int, afterSeq int64, limi
 			var j store.JournalRow
 			var facts string
 			err := rows.Scan(&j.Partition, &j.Seq, &j.Epoch, &j.At, &facts)
-			j.Facts = []byte(facts)
+			if err == nil {
+				j.Facts, err = store.JournalFacts(facts)
+			}
 			all = append(all, j)
 			return err
 		})

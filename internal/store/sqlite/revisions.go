@@ -47,7 +47,7 @@ func (s *Store) Revision(ctx context.Context, namespace, name string, revision i
 		if out == nil {
 			return job.Errorf(job.KindNotFound, "revision_not_found", "the job %q has no revision %d", name, revision)
 		}
-		return nil
+		return addCalendars(r, store.KnownCalendars{}, &out.Definition)
 	})
 	if err != nil {
 		return store.Revision{}, err
@@ -67,13 +67,22 @@ func (s *Store) Revisions(ctx context.Context, namespace, name string, p store.P
 		if err != nil {
 			return err
 		}
-		return r.each(qRevisions, []any{uid, after, int64(p.Rows()) + 1}, func(rows *sql.Rows) error {
+		if err := r.each(qRevisions, []any{uid, after, int64(p.Rows()) + 1}, func(rows *sql.Rows) error {
 			v, err := scanRevision(rows)
 			if err != nil {
 				return err
 			}
 			return all.Add(v, store.SizeOfDefinition(&v.Definition))
-		})
+		}); err != nil {
+			return err
+		}
+		known := store.KnownCalendars{}
+		for i := range all.Rows {
+			if err := addCalendars(r, known, &all.Rows[i].Definition); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, "", err

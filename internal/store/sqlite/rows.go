@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -17,6 +18,10 @@ const (
 	executionColumns = `id, partition, namespace, job, job_uid, revision, pool, handler, trigger, planned_at, request_key,
 		params, shard_total, state, reason, cancel, round, created_at, started_at, ended_at`
 	executionMarks = `?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?`
+
+	// The row of an execution, with the shard that may lie in it.
+	rowColumns = executionColumns + `, shard_state, shard`
+	rowMarks   = executionMarks + `, ?, ?`
 
 	shardColumns = `execution, idx, state, reason, token, session, worker, closed, confirmed, attempt, faults, losses,
 		leased_at, started_at, ended_at, timeout_at, retry_at, stop_by, report_seq, checkpoint, checkpoint_seq,
@@ -101,18 +106,30 @@ func executionArgs(args []any, e *job.Execution) []any {
 		string(e.Reason), string(e.Cancel), int64(e.Round), int64(e.CreatedAt), int64(e.StartedAt), int64(e.EndedAt))
 }
 
-func scanExecution(rows *sql.Rows) (job.Execution, error) {
+// scanExecution reads executionColumns and whatever follows them.
+func scanExecution(rows *sql.Rows, more ...any) (job.Execution, error) {
 	var e job.Execution
 	var id, uid sql.RawBytes
 	var params sql.NullString
-	err := rows.Scan(&id, &e.Partition, &e.Namespace, &e.Job, &uid, &e.Revision, &e.Pool, &e.Handler,
+	err := rows.Scan(append([]any{&id, &e.Partition, &e.Namespace, &e.Job, &uid, &e.Revision, &e.Pool, &e.Handler,
 		(*string)(&e.Trigger), &e.PlannedAt, &e.RequestKey, &params, &e.ShardTotal, (*string)(&e.State),
-		(*string)(&e.Reason), (*string)(&e.Cancel), &e.Round, &e.CreatedAt, &e.StartedAt, &e.EndedAt)
+		(*string)(&e.Reason), (*string)(&e.Cancel), &e.Round, &e.CreatedAt, &e.StartedAt, &e.EndedAt}, more...)...)
 	copy(e.ID[:], id)
 	copy(e.JobUID[:], uid)
 	e.Params = raw(params)
 	store.CheckExecution(&e)
 	return e, err
+}
+
+// scanRow reads rowColumns: the execution, and its shard if that lies in the row.
+func scanRow(rows *sql.Rows) (row engine.Row, err error) {
+	var state sql.NullString
+	var text sql.RawBytes
+	row.Execution, err = scanExecution(rows, &state, &text)
+	if err == nil && state.Valid {
+		row.Shards = []job.Shard{store.ReadShardInRow(row.Execution.ID, state.String, text)}
+	}
+	return row, err
 }
 
 // shardArgs are the values of shardColumns.
@@ -205,7 +222,7 @@ func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
 func scanCursor(rows *sql.Rows) (job.Cursor, error) {
 	var c job.Cursor
 	var uid sql.RawBytes
-	err := rows.Scan(&uid, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held)
+	err := rows.Scan(&uid, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp)
 	copy(c.Job[:], uid)
 	return c, err
 }

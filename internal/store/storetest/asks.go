@@ -40,7 +40,7 @@ func (h *history) putJob() {
 	}
 	if h.rng.IntN(2) == 0 {
 		p.Definition.Labels = map[string]string{"team": h.text()}
-		p.Definition.Spec.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: time.Duration(1+h.rng.IntN(9)) * time.Second}}}
+		p.Definition.Spec.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: time.Duration(1+h.rng.IntN(9)) * time.Second, Calendars: h.someCalendars()}}}
 		p.Definition.Spec.Retry = job.Retry{MaxAttempts: 3, Factor: 1.5}
 	}
 	switch h.rng.IntN(8) {
@@ -67,7 +67,7 @@ func (h *history) newTrigger() store.Trigger {
 	namespace, name, _ := h.someJob()
 	h.clock++ // keys have different ages, so that a sweep has one order
 	t := store.Trigger{Namespace: namespace, Job: name, Execution: h.newID(h.clock),
-		Request: engine.Request{At: h.clock, Params: h.json()}}
+		Request: engine.Request{At: h.clock, Delayed: h.rng.IntN(3) == 0, Params: h.json()}}
 	if h.rng.IntN(2) == 0 {
 		key := fmt.Sprintf("key-%d", h.rng.IntN(40))
 		t.Key = store.RequestKey{Namespace: namespace, Operation: "trigger/" + name, Key: key, Hash: pick(h, []string{"h", "h", "h", "other"})}
@@ -134,8 +134,10 @@ func (h *history) ask() {
 	if len(h.known) == 0 {
 		return
 	}
-	a := store.Ask{Kind: pick(h, []engine.EntryKind{engine.EntryCancel, engine.EntryRerun}), Namespace: pick(h, []string{"a", "b"}),
+	a := store.Ask{Kind: pick(h, []engine.EntryKind{engine.EntryCancel, engine.EntryRerun, engine.EntryReschedule}), Namespace: pick(h, []string{"a", "b"}),
 		Execution: pick(h, h.known), Note: h.text(), At: h.clock}
+	h.clock++
+	a.Due = h.clock + 20_000 // keys have different ages
 	if h.rng.IntN(10) == 0 {
 		a.Execution = h.newID(h.clock)
 	}
@@ -152,7 +154,7 @@ func (h *history) read() {
 	p := h.rng.IntN(partitions)
 	namespace, name, _ := h.someJob()
 	limit := 1 + h.rng.IntN(20)
-	switch h.rng.IntN(9) {
+	switch h.rng.IntN(11) {
 	case 0:
 		h.compareInbox(p, limit)
 	case 1:
@@ -168,6 +170,11 @@ func (h *history) read() {
 	case 6:
 		entry := h.rng.Int64N(h.twin.lastEntry + 2)
 		_, _ = both(h, "EntryPending", func(s store.Store) (bool, error) { return s.EntryPending(ctx, entry) })
+	case 7:
+		h.compareScheduled(p, h.instant(), limit)
+	case 8:
+		k := store.RequestKey{Namespace: namespace, Operation: store.TriggerOperation(name), Key: fmt.Sprintf("key-%d", h.rng.IntN(40))}
+		_, _ = both(h, "Requested", func(s store.Store) (job.ExecutionID, error) { return s.Requested(ctx, k) })
 	default:
 		if len(h.known) > 0 {
 			id := pick(h, h.known)

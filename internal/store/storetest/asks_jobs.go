@@ -3,8 +3,10 @@ package storetest
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -41,7 +43,7 @@ func (h *history) pauseJob() {
 }
 
 func (h *history) applyJobs() {
-	var a store.ApplyJobs
+	a := store.ApplyJobs{Calendars: h.putCalendars()}
 	h.clock++
 	named := map[jobName]bool{}
 	for range 1 + h.rng.IntN(4) {
@@ -53,6 +55,9 @@ func (h *history) applyJobs() {
 		p := store.PutJob{At: h.clock, Partition: partition, IfRevision: pick(h, []int64{0, 0, 0, 0, 0, 0, 1, -1}), Change: job.Change{By: "me", Reason: h.text()},
 			Definition: job.Definition{UID: h.uid(), Namespace: namespace, Name: name, Labels: map[string]string{"set": pick(h, []string{"x", "y"})},
 				Spec: job.Spec{Pool: fmt.Sprintf("pool-%d", partition), Handler: pick(h, []string{"noop", "other"}), Owner: "o"}}}
+		if names := h.someCalendars(); h.rng.IntN(2) == 0 && len(names) > 0 {
+			p.Definition.Spec.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: time.Minute, Calendars: names}}}
+		}
 		if h.rng.IntN(20) == 0 {
 			p.Definition.Spec.Title = "nul\x00"
 		}
@@ -63,7 +68,7 @@ func (h *history) applyJobs() {
 			Deletion: job.Deletion{At: h.clock}, Forget: func(d job.Definition) string { return "trigger/" + d.Name }}
 	}
 	a.DryRun = h.rng.IntN(4) == 0
-	_, _ = both(h, "ApplyJobs", func(s store.Store) ([]store.AppliedJob, error) { return s.ApplyJobs(ctx, a) })
+	_, _ = both(h, "ApplyJobs", func(s store.Store) (store.AppliedSet, error) { return s.ApplyJobs(ctx, a) })
 }
 
 func (h *history) readRevisions() {

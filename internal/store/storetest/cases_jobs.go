@@ -31,20 +31,20 @@ var jobCases = []examCase{
 		before := d.everything()
 		got, err := s.ApplyJobs(ctx, set)
 		wantVerdict(tb, "dry run", err, "ok")
-		equal(tb, "dry run", actions(got), "a:created:1 b:created:1 ")
+		equal(tb, "dry run", actions(got.Jobs), "a:created:1 b:created:1 ")
 		equal(tb, "a dry run writes nothing", d.everything(), before)
 		set.DryRun = false
 		got, err = s.ApplyJobs(ctx, set)
 		wantVerdict(tb, "first", err, "ok")
-		equal(tb, "first", actions(got), "a:created:1 b:created:1 ")
-		if got[0].Before != nil || got[0].Written.Entry == 0 || got[0].Written.Entry >= got[1].Written.Entry {
+		equal(tb, "first", actions(got.Jobs), "a:created:1 b:created:1 ")
+		if a, b := got.Jobs[0], got.Jobs[1]; a.Before != nil || a.Written.Entry == 0 || a.Written.Entry >= b.Written.Entry {
 			tb.Errorf("first: %+v", got)
 		}
 		set.Items[1] = item("b", 9, "other")
 		got, err = s.ApplyJobs(ctx, set)
 		wantVerdict(tb, "second", err, "ok")
-		equal(tb, "second", actions(got), "a:unchanged:1 b:changed:2 ")
-		if got[1].Before.Revision != 1 || got[1].Definition.UID != (job.UID{3}) || got[0].Written.Entry != 0 {
+		equal(tb, "second", actions(got.Jobs), "a:unchanged:1 b:changed:2 ")
+		if a, b := got.Jobs[0], got.Jobs[1]; b.Before.Revision != 1 || b.Definition.UID != (job.UID{3}) || a.Written.Entry != 0 {
 			tb.Errorf("second: %+v", got)
 		}
 		v, err := s.Revision(ctx, "ns", "b", 2)
@@ -84,7 +84,7 @@ var jobCases = []examCase{
 			Deletion: job.Deletion{At: noon + 6, By: "me"}, Forget: forget}
 		got, err := s.ApplyJobs(ctx, store.ApplyJobs{Items: []store.PutJob{item("b", 9, "h")}, Prune: prune})
 		wantVerdict(tb, "prune", err, "ok")
-		equal(tb, "prune", actions(got), "b:unchanged:1 a:pruned:1 c:pruned:1 ")
+		equal(tb, "prune", actions(got.Jobs), "b:unchanged:1 a:pruned:1 c:pruned:1 ")
 		equal(tb, "left", all(tb, func(p store.Page) ([]store.JobRow, string, error) { return s.Jobs(ctx, "ns", p) },
 			func(r store.JobRow) string { return r.Definition.Name }), "b other ")
 	}},

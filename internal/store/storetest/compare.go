@@ -35,6 +35,9 @@ func (h *history) compareAll() {
 		h.compareDecisions(namespace, "", 5)
 		h.compareDecisions(namespace, "job-2", 5)
 	}
+	for n := range 6 {
+		h.compareCalendar([]string{"a", "b"}[n%2], []string{"cal-0", "cal-1", "cal-2"}[n/2])
+	}
 	for _, id := range h.manyIDs(10) {
 		h.compareShards("a", id, 1)
 	}

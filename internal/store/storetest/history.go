@@ -90,6 +90,8 @@ func (h *history) operation() func() {
 		return h.applyJobs
 	case n < 89:
 		return h.readRevisions
+	case n < 91:
+		return h.changeCalendars
 	default:
 		return h.read
 	}
@@ -149,9 +151,14 @@ func (h *history) learnEntry(op string, answer any) {
 		w = a.written
 	case store.DeletedJob:
 		w = a.Written
-	case []store.AppliedJob: // their entries follow each other
-		for i := 0; i < len(a) && w.Entry == 0; i++ {
-			w = a[i].Written
+	case store.AppliedSet: // their entries follow each other
+		for i := 0; i < len(a.Calendars) && w.Entry == 0; i++ {
+			for _, last := range a.Calendars[i].Written {
+				w.Entry = max(w.Entry, last.Entry-int64(a.Calendars[i].Jobs)+1)
+			}
+		}
+		for i := 0; i < len(a.Jobs) && w.Entry == 0; i++ {
+			w = a.Jobs[i].Written
 		}
 	}
 	if w.Entry == 0 {

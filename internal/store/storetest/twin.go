@@ -19,6 +19,7 @@ type twin struct {
 	parts     []store.PartitionRow
 	jobs      map[jobName]twinJob
 	deleted   []twinJob
+	calendars map[jobName]*twinCalendar
 	keys      map[store.RequestKey]twinKey // Hash is left empty in the key
 	inbox     []twinEntry                  // by id
 	lastEntry int64
@@ -28,6 +29,7 @@ type twin struct {
 	history   map[job.ExecutionID]job.Execution
 	shards    map[shardKey]job.Shard // of live and ended executions alike
 	decisions []job.Decision
+	backfills map[job.ExecutionID]job.Backfill
 	journal   []store.JournalRow
 
 	store.Logs    // nil: random histories have no logs; their case has a model of its own
@@ -75,7 +77,7 @@ var _ store.Store = (*twin)(nil)
 
 func newTwin(partitions int, lineage string) *twin {
 	w := &twin{
-		jobs: map[jobName]twinJob{}, keys: map[store.RequestKey]twinKey{}, cursors: map[cursorKey]twinCursor{},
+		jobs: map[jobName]twinJob{}, calendars: map[jobName]*twinCalendar{}, keys: map[store.RequestKey]twinKey{}, cursors: map[cursorKey]twinCursor{},
 		sessions: map[job.SessionID]job.Session{}, live: map[job.ExecutionID]job.Execution{},
 		history: map[job.ExecutionID]job.Execution{}, shards: map[shardKey]job.Shard{},
 	}
@@ -181,9 +183,12 @@ func (w *twin) Commit(_ context.Context, f store.Fence, b *engine.Batch) error {
 	if !w.mayPlan(f.Partition, b) {
 		return refuse(job.KindFenced, "planner_guard")
 	}
+	if !w.mayProgress(f.Partition, b) {
+		return refuse(job.KindFenced, "backfill_guard")
+	}
 	for _, x := range b.Poison {
 		for _, e := range w.inbox {
-			if e.ID == x.Entry && e.partition == f.Partition && e.Kind == engine.EntryTrigger {
+			if e.ID == x.Entry && e.partition == f.Partition && e.Kind.Triggers() {
 				maps.DeleteFunc(w.keys, func(_ store.RequestKey, made twinKey) bool { return made.id == e.Execution })
 			}
 		}
@@ -229,6 +234,7 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 		}
 	}
 	w.decisions = append(w.decisions, b.Decisions...)
+	w.progress(b)
 	for _, s := range b.Sessions {
 		w.sessions[s.ID] = s
 	}
@@ -275,7 +281,7 @@ func (w *twin) definition(uid job.UID, revision int64) *job.Definition {
 			revision = int64(len(j.revisions))
 		}
 		if revision <= int64(len(j.revisions)) {
-			d := j.revisions[revision-1]
+			d := w.filled(j.revisions[revision-1])
 			return &d
 		}
 	}

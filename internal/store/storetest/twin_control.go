@@ -36,7 +36,13 @@ func (w *twin) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.
 		d.UID, d.CreatedAt, d.Pause = newest.UID, newest.CreatedAt, newest.Pause
 		home, planner = j.home, w.planner(d.UID)
 		if sameJob(newest, d) {
-			return newest, store.Written{Partition: planner}, nil
+			return w.filled(newest), store.Written{Partition: planner}, nil
+		}
+	}
+	d = w.filled(d)
+	for _, name := range d.Spec.Calendars() {
+		if d.Calendars[name] == nil {
+			return job.Definition{}, store.Written{}, refuse(job.KindInvalid, "calendar_not_found")
 		}
 	}
 	w.jobs[at] = twinJob{p.Partition, home, append(slices.Clone(j.revisions), d), append(slices.Clone(j.changes), p.Change)}
@@ -74,7 +80,7 @@ func (w *twin) Trigger(_ context.Context, t store.Trigger, partition func(job.De
 		request.Params, _ = t.Merge(d) // histories have merges that refuse nothing
 	}
 	out.Written = w.addEntry(out.Partition, t.Namespace, false, engine.Entry{
-		Kind: engine.EntryTrigger, Job: d.UID, Execution: t.Execution, Request: &request,
+		Kind: request.TriggerKind(), Job: d.UID, Execution: t.Execution, Request: &request,
 	})
 	w.inbox[len(w.inbox)-1].revision = d.Revision
 	return out, nil
@@ -99,6 +105,12 @@ func (w *twin) Ask(_ context.Context, a store.Ask) (store.Written, error) {
 		return store.Written{}, err
 	}
 	entry := engine.Entry{Kind: a.Kind, Execution: a.Execution, Note: a.Note}
+	if a.Kind == engine.EntryReschedule {
+		entry.Request = &engine.Request{At: a.Due}
+		if err := w.reschedule(a); err != nil {
+			return store.Written{}, err
+		}
+	}
 	if e, ok := w.find(a.Execution); ok && e.Namespace == a.Namespace {
 		return w.addEntry(e.Partition, a.Namespace, a.Kind == engine.EntryCancel, entry), nil
 	}
@@ -106,6 +118,35 @@ func (w *twin) Ask(_ context.Context, a store.Ask) (store.Written, error) {
 		return w.addEntry(e.partition, a.Namespace, false, entry), nil
 	}
 	return store.Written{}, refuse(job.KindNotFound, "execution_not_found")
+}
+
+// reschedule keeps the key for the new instant, if the execution waits for one.
+func (w *twin) reschedule(a store.Ask) error {
+	state, why := job.ExecutionState(""), job.ReasonNone
+	if e, ok := w.find(a.Execution); ok && e.Namespace == a.Namespace {
+		state, why = e.State, e.Reason
+	} else if e, ok := w.pendingTrigger(a.Execution); ok && e.namespace == a.Namespace {
+		state, why = store.AskedState(e.Request)
+	}
+	if state == "" {
+		return nil // nobody finds it
+	}
+	for k, made := range w.keys {
+		if made.id == a.Execution && state == job.ExecutionScheduled && why == job.WaitDelay {
+			made.at = max(made.at, a.Due)
+			w.keys[k] = made
+		}
+	}
+	return store.MayReschedule(state, why)
+}
+
+func (w *twin) Requested(_ context.Context, k store.RequestKey) (job.ExecutionID, error) {
+	k.Hash = ""
+	made, ok := w.keys[k]
+	if !ok {
+		return job.ExecutionID{}, refuse(job.KindNotFound, "request_not_found")
+	}
+	return made.id, nil
 }
 
 func (w *twin) EntryPending(_ context.Context, entry int64) (bool, error) {

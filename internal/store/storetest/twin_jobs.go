@@ -17,23 +17,36 @@ import (
 type copyOfControl struct {
 	jobs      map[jobName]twinJob
 	deleted   []twinJob
+	calendars map[jobName]*twinCalendar
 	keys      map[store.RequestKey]twinKey
 	inbox     []twinEntry
 	lastEntry int64
 }
 
 func (w *twin) save() copyOfControl {
-	return copyOfControl{maps.Clone(w.jobs), slices.Clone(w.deleted), maps.Clone(w.keys), slices.Clone(w.inbox), w.lastEntry}
+	return copyOfControl{maps.Clone(w.jobs), slices.Clone(w.deleted), maps.Clone(w.calendars), maps.Clone(w.keys), slices.Clone(w.inbox), w.lastEntry}
 }
 
 func (w *twin) restore(c copyOfControl) {
-	w.jobs, w.deleted, w.keys, w.inbox, w.lastEntry = c.jobs, c.deleted, c.keys, c.inbox, c.lastEntry
+	w.jobs, w.deleted, w.calendars, w.keys, w.inbox, w.lastEntry = c.jobs, c.deleted, c.calendars, c.keys, c.inbox, c.lastEntry
 }
 
-func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.AppliedJob, error) {
+func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) (store.AppliedSet, error) {
 	var refused job.SetError
-	var out []store.AppliedJob
+	var set store.AppliedSet
 	before := w.save()
+	for i, p := range a.Calendars {
+		done, err := w.putCalendar(p)
+		if e, bad := errors.AsType[*job.Error](err); bad {
+			refused.AddCalendar(i, e)
+		}
+		set.Calendars = append(set.Calendars, done)
+	}
+	if len(refused.Items) > 0 {
+		w.restore(before)
+		return store.AppliedSet{}, &refused
+	}
+	out := make([]store.AppliedJob, 0, len(a.Items))
 	for i, p := range a.Items {
 		done := store.AppliedJob{Action: store.ActionCreated}
 		if row, err := w.Job(ctx, p.Definition.Namespace, p.Definition.Name); err == nil {
@@ -50,18 +63,19 @@ func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) ([]store.Applie
 	}
 	if len(refused.Items) > 0 {
 		w.restore(before)
-		return nil, &refused
+		return store.AppliedSet{}, &refused
 	}
 	if a.Prune != nil {
 		out = append(out, w.prune(ctx, a)...)
 	}
+	if len(out) > 0 {
+		set.Jobs = out
+	}
 	if a.DryRun {
 		w.restore(before)
-		for i := range out {
-			out[i].Written.Entry = 0
-		}
+		return set.Unwritten(), nil
 	}
-	return out, nil
+	return set, nil
 }
 
 func (w *twin) prune(ctx context.Context, a store.ApplyJobs) (out []store.AppliedJob) {
@@ -108,12 +122,13 @@ func (w *twin) DeleteJob(_ context.Context, d store.DeleteJob) (store.DeletedJob
 	maps.DeleteFunc(w.keys, func(k store.RequestKey, _ twinKey) bool {
 		return k.Namespace == d.Namespace && k.Operation == d.Forget
 	})
-	out := store.DeletedJob{Definition: j.revisions[len(j.revisions)-1]}
+	out := store.DeletedJob{Definition: w.filled(j.revisions[len(j.revisions)-1])}
 	for _, e := range ordered(w.live, byPlanned) {
-		if e.JobUID == last.UID && e.State != job.ExecutionScheduled {
+		if e.JobUID == last.UID {
 			out.Live++
 		}
 	}
+	w.endBackfills(last.UID, d.Deletion)
 	out.Written = w.addEntry(w.planner(last.UID), d.Namespace, true, engine.Entry{Kind: engine.EntryJobDeleted, Job: last.UID, Note: d.Deletion.Reason})
 	if d.Deletion.Cancel {
 		for p := range w.parts {
@@ -138,7 +153,7 @@ func (w *twin) PauseJob(_ context.Context, p store.PauseJob) (job.Definition, st
 		j.revisions[i].Pause = p.Pause
 	}
 	w.jobs[at] = j
-	d := j.revisions[len(j.revisions)-1]
+	d := w.filled(j.revisions[len(j.revisions)-1])
 	if was == nil && p.Pause == nil {
 		return d, store.Written{Partition: w.planner(d.UID)}, nil
 	}
@@ -168,7 +183,7 @@ func (w *twin) Revision(_ context.Context, namespace, name string, revision int6
 	if revision < 1 || revision > int64(len(j.revisions)) {
 		return store.Revision{}, refuse(job.KindNotFound, "revision_not_found")
 	}
-	return store.Revision{Definition: j.revisions[revision-1], Change: j.changes[revision-1]}, nil
+	return store.Revision{Definition: w.filled(j.revisions[revision-1]), Change: j.changes[revision-1]}, nil
 }
 
 func (w *twin) Revisions(_ context.Context, namespace, name string, p store.Page) ([]store.Revision, string, error) {
@@ -178,7 +193,7 @@ func (w *twin) Revisions(_ context.Context, namespace, name string, p store.Page
 	}
 	var all []store.Revision
 	for i, d := range slices.Backward(j.revisions) {
-		all = append(all, store.Revision{Definition: d, Change: j.changes[i]})
+		all = append(all, store.Revision{Definition: w.filled(d), Change: j.changes[i]})
 	}
 	return list(all, "revisions", p, func(store.Revision) bool { return true }, func(v store.Revision) string { return string(rune(v.Definition.Revision)) })
 }

@@ -29,8 +29,26 @@ func (w *twin) LoadPartition(_ context.Context, partition int) (engine.Loaded, e
 			}
 			out.Executions = append(out.Executions, row)
 		}
+		if e.Partition == partition && counts(&e) {
+			out.Waiting = append(out.Waiting, engine.Waiting{Job: e.JobUID, ID: e.ID, PlannedAt: e.PlannedAt, State: e.State, Reason: e.Reason, Round: e.Round})
+		}
 	}
+	slices.SortFunc(out.Waiting, func(a, b engine.Waiting) int {
+		return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.PlannedAt, b.PlannedAt), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	out.Backfills = w.loadedBackfills(partition)
 	return out, nil
+}
+
+// counts tells whether an owner has to know of an execution for the overlap policy of its job, although it is not under way.
+func counts(e *job.Execution) bool {
+	switch e.State {
+	case job.ExecutionScheduled:
+		return e.Reason == job.WaitOverlap || e.Reason == job.WaitReplace
+	case job.ExecutionQueued:
+		return e.Reason == job.ReasonOverlapTurn || e.Trigger != job.TriggerRequest && e.Reason != job.ReasonOverlapFree
+	}
+	return false
 }
 
 func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxPage, error) {
@@ -53,8 +71,11 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 					}
 				}
 			}
+			if b, is := w.backfills[e.Execution]; is && e.Kind == engine.EntryBackfill {
+				e.Backfill = &b
+			}
 			for _, x := range ordered(w.live, byID) {
-				if e.Kind == engine.EntryCancelJob && x.JobUID == e.Job && x.Partition == partition && x.State == job.ExecutionQueued && len(e.Queued) < engine.QueuedMax {
+				if e.Kind == engine.EntryCancelJob && x.JobUID == e.Job && x.Partition == partition && (x.State == job.ExecutionQueued || x.State == job.ExecutionScheduled) && len(e.Queued) < engine.QueuedMax {
 					e.Queued = append(e.Queued, x.ID)
 				}
 			}
@@ -120,6 +141,8 @@ func (w *twin) ExecutionPage(_ context.Context, partition int, ids []job.Executi
 	for _, id := range ids {
 		if e, ok := w.find(id); ok && e.Partition == partition {
 			out.Rows = append(out.Rows, w.row(e))
+		} else if ok {
+			out.PutElsewhere(&e)
 		}
 	}
 	return out, nil
@@ -164,7 +187,7 @@ func (w *twin) Job(_ context.Context, namespace, name string) (store.JobRow, err
 		return store.JobRow{}, refuse(job.KindNotFound, "job_not_found")
 	}
 	d := j.revisions[len(j.revisions)-1]
-	return store.JobRow{Definition: d, Cursors: w.cursorsOf(d.UID)}, nil
+	return store.JobRow{Definition: w.filled(d), Cursors: w.cursorsOf(d.UID)}, nil
 }
 
 func (w *twin) Jobs(_ context.Context, namespace string, p store.Page) ([]store.JobRow, string, error) {
@@ -172,7 +195,7 @@ func (w *twin) Jobs(_ context.Context, namespace string, p store.Page) ([]store.
 	for at, j := range w.jobs {
 		d := j.revisions[len(j.revisions)-1]
 		if at.namespace == namespace {
-			all = append(all, store.JobRow{Definition: d, Cursors: w.cursorsOf(d.UID)})
+			all = append(all, store.JobRow{Definition: w.filled(d), Cursors: w.cursorsOf(d.UID)})
 		}
 	}
 	name := func(r store.JobRow) string { return r.Definition.Name }
@@ -182,7 +205,7 @@ func (w *twin) Jobs(_ context.Context, namespace string, p store.Page) ([]store.
 
 // pendingTrigger is the inbox entry that asks for an execution.
 func (w *twin) pendingTrigger(id job.ExecutionID) (twinEntry, bool) {
-	at := slices.IndexFunc(w.inbox, func(e twinEntry) bool { return e.Kind == engine.EntryTrigger && e.Execution == id })
+	at := slices.IndexFunc(w.inbox, func(e twinEntry) bool { return e.Kind.Triggers() && e.Execution == id })
 	if at < 0 {
 		return twinEntry{}, false
 	}
@@ -204,14 +227,14 @@ func (w *twin) Execution(_ context.Context, namespace string, id job.ExecutionID
 	}
 	return job.Execution{
 		ID: id, Partition: entry.partition, Namespace: namespace, Job: d.Name, JobUID: d.UID, Revision: d.Revision,
-		Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerRequest, PlannedAt: entry.Request.At, CreatedAt: entry.Request.At,
+		Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerRequest, PlannedAt: entry.Request.At, CreatedAt: store.AskedAt(entry.Request), Reason: store.ReasonAsked(entry.Request),
 		RequestKey: entry.Request.Key, Params: params, ShardTotal: d.Spec.ShardTotal(), State: job.ExecutionScheduled,
 	}, nil
 }
 
 func (w *twin) Executions(_ context.Context, f store.ExecutionFilter) ([]job.Execution, string, error) {
 	all := append(ordered(w.live, byID), ordered(w.history, byID)...)
-	slices.SortFunc(all, func(a, b job.Execution) int { return byPlanned(b, a) })
+	slices.SortFunc(all, func(a, b job.Execution) int { return byID(b, a) })
 	return list(all, "executions", f.Page, func(e job.Execution) bool {
 		return f.Selects(&e)
 	}, func(e job.Execution) string { return e.ID.String() })
