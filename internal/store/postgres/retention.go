@@ -123,8 +123,10 @@ func (s *Store) SweepExecutions(ctx context.Context, namespace string, before jo
 			if ids, err = sweepSome(w, namespace, before, max(left/2, 1)); err != nil || len(ids) == 0 { // each has a shard at least
 				return err
 			}
-			if _, err := w.exec(qSweptAdd, ids); err != nil {
-				return err
+			for _, q := range []query{qSweptAdd, qMatchedDrop} {
+				if _, err := w.exec(q, ids); err != nil {
+					return err
+				}
 			}
 			left -= len(ids)
 		}

@@ -61,10 +61,23 @@ func (s *Store) dropMonths(ctx context.Context, k kind) (dropped int, err error)
 			if err := s.dropMonth(ctx, table, m); err != nil {
 				return dropped, err
 			}
+			if table == monthsOfExecutions[0] {
+				if err := s.forgetMatched(ctx, m); err != nil {
+					return dropped, err
+				}
+			}
 			dropped++
 		}
 	}
 	return dropped, nil
+}
+
+// forgetMatched deletes what is kept of the parents of a month's executions. Cut off, it leaves rows that nobody finds.
+func (s *Store) forgetMatched(ctx context.Context, m month) error {
+	return s.write(ctx, "forget parents", func(w *link) error {
+		_, err := w.exec(qMatchedDropMonth, firstID(job.Instant(m.from)), firstID(job.Instant(m.to)))
+		return err
+	})
 }
 
 // executionsNeeded tells whether an execution of a month ended later, or will end, or a request waits for one. A request

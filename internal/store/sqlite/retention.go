@@ -106,6 +106,9 @@ func (s *Store) SweepExecutions(ctx context.Context, namespace string, before jo
 			if _, err := w.exec(qSweptAdd, id); err != nil {
 				return err
 			}
+			if _, err := w.exec(qMatchedDrop, id); err != nil {
+				return err
+			}
 			left--
 		}
 		return nil

@@ -29,6 +29,7 @@ type twin struct {
 	history   map[job.ExecutionID]job.Execution
 	shards    map[shardKey]job.Shard // of live and ended executions alike
 	decisions []job.Decision
+	matched   map[job.ExecutionID][]job.Parent
 	backfills map[job.ExecutionID]job.Backfill
 	journal   []store.JournalRow
 
@@ -79,7 +80,7 @@ func newTwin(partitions int, lineage string) *twin {
 	w := &twin{
 		jobs: map[jobName]twinJob{}, calendars: map[jobName]*twinCalendar{}, keys: map[store.RequestKey]twinKey{}, cursors: map[cursorKey]twinCursor{},
 		sessions: map[job.SessionID]job.Session{}, live: map[job.ExecutionID]job.Execution{},
-		history: map[job.ExecutionID]job.Execution{}, shards: map[shardKey]job.Shard{},
+		history: map[job.ExecutionID]job.Execution{}, matched: map[job.ExecutionID][]job.Parent{}, shards: map[shardKey]job.Shard{},
 	}
 	for p := range partitions {
 		w.parts = append(w.parts, store.PartitionRow{Fence: store.Fence{Partition: p}, Lineage: lineage})
@@ -234,6 +235,14 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 		}
 	}
 	w.decisions = append(w.decisions, b.Decisions...)
+	for _, m := range b.Matched {
+		w.matched[m.Execution] = m.Parents
+	}
+	for i := range b.Executions {
+		if x := &b.Executions[i].Row; x.State.Ended() {
+			w.tellChildren(x)
+		}
+	}
 	w.progress(b)
 	for _, s := range b.Sessions {
 		w.sessions[s.ID] = s

@@ -1,0 +1,142 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// parentsOf are the uids of the jobs that a job runs after, as its newest revision names them.
+func (w *twin) parentsOf(d *job.Definition) (uids []job.UID) {
+	for _, a := range d.Spec.After {
+		if j, there := w.jobs[jobName{d.Namespace, a.Job}]; there {
+			uids = append(uids, j.revisions[0].UID)
+		}
+	}
+	return uids
+}
+
+// childrenOf are the newest revisions of the jobs that run after one, by uid.
+func (w *twin) childrenOf(parent job.UID) (all []job.Definition) {
+	for _, j := range w.jobs {
+		if d := j.revisions[len(j.revisions)-1]; slices.Contains(w.parentsOf(&d), parent) {
+			all = append(all, d)
+		}
+	}
+	slices.SortFunc(all, func(a, b job.Definition) int { return bytes.Compare(a.UID[:], b.UID[:]) })
+	return all
+}
+
+// checkAfter refuses what runs after something that is not there, or after itself.
+func (w *twin) checkAfter(d *job.Definition) error {
+	if len(w.parentsOf(d)) < len(d.Spec.After) {
+		return refuse(job.KindInvalid, "parent_not_found")
+	}
+	above := w.parentsOf(d)
+	for i := 0; i < len(above); i++ {
+		if above[i] == d.UID {
+			return refuse(job.KindInvalid, "dependency_cycle")
+		}
+		for _, uid := range w.parentsOf(w.definition(above[i], 0)) {
+			if !slices.Contains(above, uid) {
+				above = append(above, uid)
+			}
+		}
+	}
+	return nil
+}
+
+// tellChildren is what the end of an execution puts into inboxes.
+func (w *twin) tellChildren(x *job.Execution) {
+	for _, d := range w.childrenOf(x.JobUID) {
+		places := map[int]bool{w.planner(d.UID): true}
+		for _, e := range w.live {
+			if e.JobUID == d.UID && awaits(&e) {
+				places[e.Partition] = true
+			}
+		}
+		for _, p := range slices.Sorted(maps.Keys(places)) {
+			w.addEntry(p, d.Namespace, false, engine.Entry{Kind: engine.EntryParentEnded, Job: d.UID, Execution: x.ID})
+		}
+	}
+}
+
+func awaits(e *job.Execution) bool {
+	return e.State == job.ExecutionScheduled && e.Reason == job.WaitUpstream
+}
+
+func (w *twin) UpstreamPage(_ context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error) {
+	out := engine.UpstreamPage{Seq: w.parts[partition].Seq}
+	var err error
+	out.Asked, out.Items, err = store.ReadUpstreams(twinReads{w}, asks)
+	return out, err
+}
+
+func (w *twin) Upstream(_ context.Context, x job.Execution) (engine.Upstream, []job.Parent, error) {
+	u, err := store.ReadUpstream(twinReads{w}, engine.UpstreamAsk{Child: x.JobUID, Waiting: x.ID})
+	return u, w.matched[x.ID], err
+}
+
+func (w *twin) AwaitingPage(_ context.Context, partition int, want engine.WantAwaiting) (engine.AwaitingPage, error) {
+	out := engine.AwaitingPage{Seq: w.parts[partition].Seq}
+	for _, e := range ordered(w.live, byID) {
+		if e.Partition != partition || !awaits(&e) || bytes.Compare(e.ID[:], want.After[:]) <= 0 {
+			continue
+		}
+		if len(out.Items) == want.Limit {
+			out.Partial = true
+			break
+		}
+		out.Items = append(out.Items, engine.Awaiting{Execution: e.ID, Child: e.JobUID})
+	}
+	return out, nil
+}
+
+// twinReads implements store.UpstreamReads.
+type twinReads struct{ *twin }
+
+func (r twinReads) Newest(uid job.UID) (*job.Definition, int, error) {
+	d := r.definition(uid, 0)
+	if d == nil {
+		return nil, 0, nil
+	}
+	return d, r.planner(uid), nil
+}
+
+func (r twinReads) UIDOf(namespace, name string) (uid job.UID, err error) {
+	if j, there := r.jobs[jobName{namespace, name}]; there {
+		uid = j.revisions[0].UID
+	}
+	return uid, nil
+}
+
+func (r twinReads) Find(id job.ExecutionID) (*engine.Row, error) {
+	e, there := r.find(id)
+	if !there {
+		return nil, nil //nolint:nilnil // as the contract has it
+	}
+	return &engine.Row{Execution: e}, nil
+}
+
+func (r twinReads) NewestBetween(d *job.Definition, parent job.UID, name string, first, last job.ExecutionID, ended bool) (*engine.Row, error) {
+	all := maps.Clone(r.history)
+	if !ended {
+		maps.Copy(all, r.live)
+	}
+	for _, e := range slices.Backward(ordered(all, byID)) {
+		if e.Job == name && e.Namespace == d.Namespace && e.JobUID == parent && bytes.Compare(e.ID[:], first[:]) >= 0 && bytes.Compare(e.ID[:], last[:]) < 0 {
+			return &engine.Row{Execution: e}, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // as the contract has it
+}
+
+func (r twinReads) Fill(row *engine.Row) error {
+	*row = r.row(row.Execution)
+	return nil
+}
