@@ -28,6 +28,7 @@ type Batch struct {
 	Cursors     []job.Cursor // upsert by (job, schedule)
 	DropCursors []job.Cursor // delete by (job, schedule)
 	Handovers   []Handover   // after the cursors of the batch
+	Streaks     []Streak     // before the cursors of the batch
 	Decisions   []job.Decision
 	Matched     []Matched              // upsert by execution
 	Backfills   []job.BackfillProgress // upsert by id
@@ -47,7 +48,7 @@ func (b *Batch) Empty() bool {
 		}
 	}
 	return len(b.Executions) == 0 && len(b.Shards) == 0 && len(b.Cursors) == 0 && len(b.DropCursors) == 0 &&
-		len(b.Decisions) == 0 && len(b.Backfills) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers) == 0 && len(b.Forwarded) == 0
+		len(b.Decisions) == 0 && len(b.Backfills) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers)+len(b.Streaks) == 0 && len(b.Forwarded) == 0
 }
 
 // Matched says by which executions of its parents an execution was decided.
@@ -180,8 +181,9 @@ type WantAwaiting struct {
 	Limit int
 }
 
-// WantDue asks for cursors with Next ≤ Until, behind After.
+// WantDue asks for cursors with Next ≤ Until, behind After; or, Owed, for those with an Owed, by job and schedule.
 type WantDue struct {
+	Owed  bool
 	Until job.Instant
 	After *job.Cursor // nil: from the start
 	Limit int

@@ -45,6 +45,7 @@ func (e *Engine) setExecution(x *execution, to job.ExecutionState, why job.Reaso
 	x.row.State, x.row.Reason = to, why
 	if to.Ended() {
 		x.row.EndedAt = e.now.Wall
+		e.ended(x)
 		e.ranPast(x)
 	}
 	e.touch(x)

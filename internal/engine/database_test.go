@@ -30,6 +30,7 @@ type database struct {
 	behind    map[int64]bool // cancels that were asked while their trigger waited
 	entries   *int64
 	decisions []job.Decision
+	backfills []job.Backfill
 	poison    []engine.Poison
 }
 
@@ -123,6 +124,7 @@ func (d *database) commit(b *engine.Batch) error {
 		delete(d.sessions, id)
 	}
 	d.decisions = append(d.decisions, b.Decisions...)
+	d.writeBackfills(b)
 	d.poison = append(d.poison, b.Poison...)
 	d.seq, d.lastToken = b.Seq, b.LastToken
 	return nil
@@ -244,7 +246,7 @@ func (d *database) full(r *record) engine.Row {
 }
 
 func (d *database) loaded(takeover bool) engine.Loaded {
-	l := engine.Loaded{Seq: d.seq, LastToken: d.lastToken, Takeover: takeover}
+	l := engine.Loaded{Seq: d.seq, LastToken: d.lastToken, Takeover: takeover, Backfills: d.liveBackfills()}
 	for _, s := range d.sessions {
 		l.Sessions = append(l.Sessions, s)
 	}
@@ -305,6 +307,7 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 				e.Queued = d.queuedOf(e.Job, 3)
 			}
 			e.Definition = d.newest(e.Job)
+			d.joinBackfill(&e)
 			e.Cursors = d.cursorsOf(e.Job)
 			for _, c := range e.Cursors {
 				if c.Held != 0 && c.Revision != e.Definition.Revision {
@@ -399,6 +402,7 @@ func (d *database) executionPage(ids []job.ExecutionID) engine.ExecutionPage {
 			p.Rows = append(p.Rows, d.full(r))
 		}
 	}
+	d.elsewhere(&p)
 	return p
 }
 

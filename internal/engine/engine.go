@@ -60,6 +60,7 @@ type stepState struct {
 	polls      []*session                     // may have something to tell a hanging poll
 	pools      []*pool                        // something changed that may allow a grant
 	finishing  []*execution                   // the last open shard has ended
+	walked     int                            // instants that were missed
 }
 
 // execution is a live execution with all its shards.
@@ -137,6 +138,7 @@ func (e *Engine) Step(now Now, events []Event) Result {
 	e.runTimers()
 	e.admitRipe()
 	e.plan()
+	e.catchUp()
 	e.runBackfills()
 	e.finish()
 	e.about = About{}

@@ -39,6 +39,7 @@ type (
 		Executions []Row // every live execution that is under way: neither queued nor scheduled; with all its shards
 		Waiting    []Waiting
 		Backfills  []Backfill
+		Owes       bool    // some cursor has an Owed
 		LeftOut    []About // made an engine panic, or its commit be refused, outside of any event: it does without them
 		Takeover   bool    // another incarnation owned it before: verdicts wait TTL + P instead of TTL
 	}
@@ -73,8 +74,10 @@ type (
 		Partial bool // there are more behind the last one
 	}
 
-	// DuePage answers Want.Due: schedules with Next ≤ Until, ordered by (Next, Job, Schedule).
+	// DuePage answers Want.Due: schedules with Next ≤ Until, ordered by (Next, Job, Schedule); or, Owed, those that owe,
+	// ordered by (Job, Schedule).
 	DuePage struct {
+		Owed    bool
 		Seq     int64
 		Until   job.Instant // as asked
 		Items   []Due
@@ -228,6 +231,7 @@ const (
 	EntryCancel      EntryKind = "cancel"
 	EntryRerun       EntryKind = "rerun"
 	EntryJobDeleted  EntryKind = "job_deleted"
+	EntryJobResumed  EntryKind = "job_resumed"  // as job_changed, and the failures that paused the job do not count any more
 	EntryCancelJob   EntryKind = "cancel_job"   // of a deleted job, to every partition: cancel its executions there
 	EntryParentEnded EntryKind = "parent_ended" // an execution of a job that Job runs after has ended: look
 	EntryBackfill    EntryKind = "backfill"     // asked for, or asked to end: read its row
@@ -235,10 +239,15 @@ const (
 	EntryReschedule  EntryKind = "reschedule"   // of an execution that waits for its instant, to Request.At
 )
 
+// aboutCursors tells whether entries of the kind change the cursors of a job.
+func (k EntryKind) aboutCursors() bool {
+	return k == EntryJobChanged || k == EntryJobResumed || k == EntryJobDeleted
+}
+
 // Known tells whether this engine takes entries of the kind; others stay in the inbox.
 func (k EntryKind) Known() bool {
 	switch k {
-	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob, EntryBackfill, EntryParentEnded, EntryDelayed, EntryReschedule:
+	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob, EntryJobResumed, EntryBackfill, EntryParentEnded, EntryDelayed, EntryReschedule:
 		return true
 	}
 	return false

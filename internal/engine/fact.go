@@ -34,7 +34,7 @@ const (
 	FactAutoPaused       FactKind = "auto_paused" // a schedule is held, for Count executions of its job in a row have failed
 	FactRerun            FactKind = "rerun"
 	FactUpstream         FactKind = "upstream" // Note: the executions of its parents by which Execution was decided
-	FactBackfill         FactKind = "backfill" // To: its state; Execution: its id
+	FactBackfill         FactKind = "backfill" // To: its state; Note: its id
 	FactSetAside         FactKind = "set_aside"
 	FactClockStepped     FactKind = "clock_stepped" // Note: whose, and by how much
 	FactWorkerClock      FactKind = "worker_clock"  // (trace) wrong by more than ClockAlarm

@@ -19,7 +19,7 @@ func (e *Engine) inboxPage(ev InboxPage) {
 		switch {
 		case e.pages.entryTaken(ev.Seq, entry):
 			// consumed by a batch of ours since the page was read, or it waits for rows
-		case (entry.Kind == EntryJobChanged || entry.Kind == EntryJobDeleted) && e.pages.cursorsChanged(entry.Job, ev.Seq):
+		case entry.Kind.aboutCursors() && e.pages.cursorsChanged(entry.Job, ev.Seq):
 			e.step.inbox = true // its cursors moved since: the next page has newer ones
 		default:
 			e.takeEntry(entry)
@@ -30,8 +30,8 @@ func (e *Engine) inboxPage(ev InboxPage) {
 
 func (e *Engine) takeEntry(entry Entry) {
 	switch entry.Kind {
-	case EntryJobChanged, EntryJobDeleted:
-		if entry.Kind == EntryJobChanged && e.unfit(entry.Definition, "") {
+	case EntryJobChanged, EntryJobResumed, EntryJobDeleted:
+		if entry.Kind != EntryJobDeleted && e.unfit(entry.Definition, "") {
 			break // its cursors stay where they are, until a revision is fit
 		}
 		if to, elsewhere := e.plannedElsewhere(&entry); elsewhere {
@@ -44,8 +44,8 @@ func (e *Engine) takeEntry(entry Entry) {
 			}
 			return
 		}
-		if e.moveDrains(&entry) {
-			return // in force when the executions have ended
+		if !e.turnsOpen(&entry) || e.moveDrains(&entry) {
+			return // in force later
 		}
 		take := e.jobChanged
 		if entry.Kind == EntryJobDeleted {

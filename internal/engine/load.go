@@ -28,6 +28,7 @@ func (e *Engine) load(ev Loaded) {
 		e.token = ev.LastToken
 	}
 	e.wallMoved = e.now.Mono
+	e.due.debts.unread = ev.Owes
 	e.pages.fresh, e.pages.others.left = true, true
 
 	dead := map[job.SessionID]bool{}
@@ -79,7 +80,7 @@ func (e *Engine) loadExecutions(ev Loaded) {
 			e.resume(s)
 		}
 		if x.def.Spec.Obeys(x.row.Trigger) {
-			e.turns.of(x.row.JobUID).run(x.row.ID)
+			e.turns.run(x.row.JobUID, x.row.ID)
 		}
 	}
 	e.loadTurns(ev.Waiting)

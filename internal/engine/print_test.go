@@ -99,6 +99,9 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 	for _, d := range batch.Decisions {
 		line("decision %s/%s %s (%s) %s..%s ×%d", d.Name, d.Schedule, d.Kind, d.Reason, instant(d.From), instant(d.To), d.Count)
 	}
+	for i := range batch.Backfills {
+		line("%s", backfillWrite(&batch.Backfills[i]))
+	}
 	for _, s := range batch.Sessions {
 		line("session %s slots=%d unheard=%d", n.session(s.ID), s.Slots, s.Unheard)
 	}
