@@ -54,11 +54,11 @@ func TestExecutionWithoutDefinition(t *testing.T) {
 // A schedule that does not parse is set aside with an alarm, whether an entry or a page brings it; the
 // other schedules of the job are planned.
 func TestScheduleThatDoesNotParse(t *testing.T) {
-	s := lead(t, "job files every=10s cron2=nonsense")
+	s := lead(t, "job files every=10s cron2=nonsense overlap=allow")
 	if out := s.do(t, "advance 21s"); !strings.Contains(out, "execution_created") {
 		t.Errorf("the other schedule is not planned: %s", out)
 	}
-	s.do(t, "expect executions 2\njob files every=10s every2=15s\nadvance 20s\nexpect executions 4")
+	s.do(t, "expect executions 2\njob files every=10s every2=15s overlap=allow\nadvance 20s\nexpect executions 4")
 
 	broken := *s.jobs["files"]
 	broken.Spec.Schedules = append([]job.Schedule{}, broken.Spec.Schedules...)
@@ -74,7 +74,7 @@ func TestScheduleThatDoesNotParse(t *testing.T) {
 // What made commits be refused is left out: a planned execution that is there already counts as made, its
 // schedule goes on.
 func TestLeftOutExecution(t *testing.T) {
-	s := lead(t, "job files every=10s\nadvance 30s quiet\nexpect executions 3")
+	s := lead(t, "job files every=10s overlap=allow\nadvance 30s quiet\nexpect executions 3")
 	uid := s.jobs["files"].UID
 	key := cursorKey{uid, "main"}
 	c := s.db.cursors[key]

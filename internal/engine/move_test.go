@@ -79,7 +79,7 @@ func (t *town) put(j *resident) {
 		def.UID = j.uid
 		t.db().homes[j.uid] = place(pool)
 	}
-	def.Spec.Pool, def.Spec.Handler = pool, "h"
+	def.Spec.Pool, def.Spec.Handler, def.Spec.Overlap = pool, "h", &job.Overlap{Policy: job.OverlapAllow}
 	if def.Revision == 1 || !j.steady {
 		def.Spec.Schedules = nil
 		for i := range 1 + t.r.IntN(2) {

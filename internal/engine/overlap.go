@@ -36,6 +36,7 @@ type turnBook struct {
 	asked  map[job.ExecutionID]job.UID // rows that are read for a turn
 	moving map[job.UID]bool            // their move to another partition waits for their executions
 	parked int                         // bytes of the rows of those that wait
+	waits  int                         // executions, over all jobs
 	freed  []job.UID                   // in this step nothing of theirs runs any more
 }
 
@@ -69,26 +70,31 @@ func (t *turn) queued() (n int) {
 
 func (t *turn) runs(id job.ExecutionID) bool { return slices.Contains(t.running, id) }
 
-func (t *turn) wait(w waiter) {
+func (b *turnBook) wait(u job.UID, w waiter) {
+	t := b.of(u)
 	i, is := slices.BinarySearchFunc(t.waiting, w, func(a, b waiter) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:]))
 	})
 	if !is {
 		t.waiting = slices.Insert(t.waiting, i, w)
+		b.waits++
 	}
 }
 
-func (t *turn) run(id job.ExecutionID) {
-	t.drop(id)
+func (b *turnBook) run(u job.UID, id job.ExecutionID) {
+	t := b.of(u)
+	b.drop(t, id)
 	t.running = append(t.running, id)
 }
 
-func (t *turn) drop(id job.ExecutionID) {
+func (b *turnBook) drop(t *turn, id job.ExecutionID) {
 	if i := slices.Index(t.running, id); i >= 0 {
 		t.running[i] = t.running[len(t.running)-1]
 		t.running = t.running[:len(t.running)-1]
 	}
+	n := len(t.waiting)
 	t.waiting = slices.DeleteFunc(t.waiting, func(w waiter) bool { return w.id == id })
+	b.waits -= n - len(t.waiting)
 }
 
 // replacing is the place of the newest one that waits to replace what runs; -1: none does.
@@ -153,7 +159,7 @@ func (e *Engine) launch(row job.Execution, def *job.Definition) (*execution, job
 	case job.ExecutionScheduled:
 		x := e.postpone(row, def, why)
 		e.park(x)
-		e.replace(def.UID)
+		e.replace(def.UID, x.row.ID)
 		return x, ""
 	default:
 		return nil, why
@@ -186,7 +192,7 @@ func (e *Engine) admit(x *execution) {
 		e.fact(Fact{Kind: FactExecutionState, Job: x.name(), Execution: x.row.ID, From: string(state), To: string(state), Reason: why})
 		e.mind(x)
 		e.park(x)
-		e.replace(x.row.JobUID)
+		e.replace(x.row.JobUID, x.row.ID)
 	default:
 		e.cancelFor(x, why, "")
 	}
@@ -229,9 +235,9 @@ func (e *Engine) mind(x *execution) {
 	case x.row.State.Ended():
 		e.turnOver(u, id)
 	case waits(&x.row):
-		b.of(u).wait(waiter{backlogKey: backlogKey{x.row.PlannedAt, id}, replaces: x.row.Reason == job.WaitReplace, again: x.row.Round > 0})
+		b.wait(u, waiter{backlogKey: backlogKey{x.row.PlannedAt, id}, replaces: x.row.Reason == job.WaitReplace, again: x.row.Round > 0})
 	case x.row.State == job.ExecutionQueued && x.def.Spec.Obeys(x.row.Trigger):
-		b.of(u).run(id)
+		b.run(u, id)
 	}
 }
 
@@ -242,7 +248,7 @@ func (e *Engine) turnOver(u job.UID, id job.ExecutionID) {
 	if t == nil {
 		return
 	}
-	switch t.drop(id); {
+	switch b.drop(t, id); {
 	case len(t.running) > 0:
 	case len(t.waiting) > 0:
 		b.freed = append(b.freed, u)
@@ -268,7 +274,7 @@ func (e *Engine) wakeNext() {
 
 // wake lets an execution that waits stand in line: at once when memory has its row, else as soon as that has been read.
 func (e *Engine) wake(u job.UID, id job.ExecutionID) {
-	e.turns.of(u).run(id)
+	e.turns.run(u, id)
 	if x := e.executions[id]; x != nil {
 		e.standIn(x)
 		return
@@ -281,15 +287,15 @@ func (e *Engine) askTurn(u job.UID, id job.ExecutionID) {
 	e.pages.asked.ask(id)
 }
 
-// replace stops what the newest waiting execution of a job replaces: what runs, and what waited to do the same.
-func (e *Engine) replace(u job.UID) {
+// replace stops what an execution that waits replaces, if it does: what runs, and what waits to do the same.
+func (e *Engine) replace(u job.UID, by job.ExecutionID) {
 	t := e.turns.jobs[u]
-	if t == nil || t.replacing() < 0 {
+	if t == nil || !slices.ContainsFunc(t.waiting, func(w waiter) bool { return w.id == by && w.replaces }) {
 		return
 	}
 	ids := slices.Clone(t.running)
-	for _, w := range t.waiting[:t.replacing()] {
-		if w.replaces && !w.again {
+	for _, w := range t.waiting {
+		if w.replaces && !w.again && w.id != by {
 			ids = append(ids, w.id)
 		}
 	}
@@ -311,7 +317,7 @@ func (e *Engine) turnRow(id job.ExecutionID, row Row) {
 	delete(e.turns.asked, id)
 	t, x := e.turns.jobs[u], e.executions[id]
 	switch {
-	case t == nil || x != nil && x.row.State.Ended():
+	case t == nil || x != nil && (x.row.State.Ended() || x.row.Cancel != ""):
 		return
 	case x == nil && (row.Execution.State == "" || row.Execution.State.Ended() || !e.usable(&row)):
 		e.turnOver(u, id) // it is gone, or left out: nothing waits for it
@@ -328,16 +334,18 @@ func (e *Engine) turnRow(id job.ExecutionID, row Row) {
 		e.cancelFor(x, job.ReasonReplaced, "")
 	case x != nil && admitted && waits(&x.row):
 		e.standIn(x)
+		e.step.inbox = e.step.inbox || t.open && len(t.waiting) == 0 // an entry waits for this
 	}
 }
 
-// turnsOpened lets all that waits stand in line once the policy of their job is allow. false: some have to be read first;
-// the entry stays in the inbox.
-func (e *Engine) turnsOpened(def *job.Definition) bool {
-	t := e.turns.jobs[def.UID]
-	if t == nil {
+// turnsOpen lets all that waits stand in line once the policy of their job is allow. false: some have to be read first; the
+// entry stays in the inbox.
+func (e *Engine) turnsOpen(entry *Entry) bool {
+	def := entry.Definition
+	if entry.Kind == EntryJobDeleted || def == nil || e.turns.jobs[def.UID] == nil {
 		return true
 	}
+	t := e.turns.jobs[def.UID]
 	if t.open = def.Spec.OverlapOf() == job.OverlapAllow; !t.open {
 		return true
 	}
@@ -393,18 +401,22 @@ func (t *turn) first() (id job.ExecutionID) {
 func (e *Engine) loadTurns(all []Waiting) {
 	for i := range all {
 		w := &all[i]
-		if t := e.turns.of(w.Job); w.State == job.ExecutionQueued {
+		if e.leftOut[About{Execution: w.ID}] {
+			continue
+		}
+		if w.State == job.ExecutionQueued {
+			t := e.turns.of(w.Job)
 			t.running = append(t.running, w.ID)
 		} else {
-			t.wait(waiter{backlogKey: backlogKey{w.PlannedAt, w.ID}, replaces: w.Reason == job.WaitReplace, again: w.Round > 0})
+			e.turns.wait(w.Job, waiter{backlogKey: backlogKey{w.PlannedAt, w.ID}, replaces: w.Reason == job.WaitReplace, again: w.Round > 0})
 		}
 	}
 	for _, u := range slices.SortedFunc(maps.Keys(e.turns.jobs), func(a, b job.UID) int { return bytes.Compare(a[:], b[:]) }) {
 		switch t := e.turns.jobs[u]; {
 		case len(t.running) == 0:
 			e.turns.freed = append(e.turns.freed, u)
-		default:
-			e.replace(u)
+		case t.replacing() >= 0:
+			e.replace(u, t.waiting[t.replacing()].id)
 		}
 	}
 }

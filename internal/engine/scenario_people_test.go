@@ -29,19 +29,34 @@ func (s *scenario) doJob(c *command) error {
 	p.Pool, p.Handler, p.Shards = c.str("pool", "files"), c.str("handler", "index"), c.num("shards", 0)
 	p.Retry = job.Retry{MaxAttempts: c.num("attempts", 0), Initial: c.dur("initial", 0), Jitter: c.str("jitter", "none")}
 	p.Timeout = job.Timeout{Attempt: c.dur("timeout", 0), Stall: c.dur("stall", 0), Grace: c.dur("grace", 0)}
-	p.Disabled = c.has("disabled")
+	p.Disabled, p.Overlap = c.has("disabled"), c.overlap()
+	p.Misfire = job.Misfire{Policy: job.MisfirePolicy(c.str("misfire", "")), Grace: c.dur("late", 0), Window: c.dur("window", 0), Limit: c.num("limit", 0)}
+	p.AutoPause.AfterFailures = c.num("autopause", 0)
 	for _, n := range []string{"", "2"} {
 		spec := schedule.Spec{Cron: strings.ReplaceAll(c.str("cron"+n, ""), "_", " "), TimeZone: c.str("tz"+n, ""), Every: c.dur("every"+n, 0)}
 		if at := c.dur("at"+n, 0); at > 0 {
 			spec.At = wallStart.Add(at).Time()
 		}
 		if spec.Cron != "" || spec.Every > 0 || !spec.At.IsZero() {
-			p.Schedules = append(p.Schedules, job.Schedule{ID: c.str("id"+n, "main"+n), Spec: spec})
+			p.Schedules = append(p.Schedules, job.Schedule{ID: c.str("id"+n, "main"+n), Spec: spec, MaxRuns: int64(c.num("runs"+n, 0))})
 		}
 	}
 	s.jobs[name], s.names.jobs[def.UID] = def, name
 	s.db.revisions[def.UID] = append(s.db.revisions[def.UID], def)
 	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: engine.EntryJobChanged, Job: def.UID}))
+}
+
+// overlap is what overlap= and queued= say; nil without them.
+func (c *command) overlap() *job.Overlap {
+	policy, n := c.str("overlap", ""), c.num("queued", -1)
+	if policy == "" && n < 0 {
+		return nil
+	}
+	o := &job.Overlap{Policy: job.OverlapPolicy(policy)}
+	if n >= 0 {
+		o.MaxQueued = &n
+	}
+	return o
 }
 
 // doSuspend pauses a job; doResume ends that. Both leave its revision alone.
@@ -54,7 +69,11 @@ func (s *scenario) doSuspend(c *command) error {
 }
 
 func (s *scenario) doResume(c *command) error {
-	return s.amend(c, engine.EntryJobChanged, func(d *job.Definition) { d.Pause = nil })
+	kind := engine.EntryJobChanged
+	if c.has("failures") {
+		kind = engine.EntryJobResumed
+	}
+	return s.amend(c, kind, func(d *job.Definition) { d.Pause = nil })
 }
 
 // doDelete deletes a job; another one may have its name then.

@@ -10,7 +10,7 @@ import (
 // What is stored and cannot be used is left out with an alarm, and everything else goes on; a new revision of the job
 // is taken up.
 func TestUnfitRows(t *testing.T) {
-	s := lead(t, "config ready=1\njob files every=10s\njob other handler=other every=10s\nadvance 11s")
+	s := lead(t, "config ready=1\njob files every=10s overlap=allow\njob other handler=other every=10s overlap=allow\nadvance 11s")
 	uid := s.jobs["files"].UID
 	broken := *s.jobs["files"]
 	broken.Unfit, broken.Spec.Schedules = "its stored spec cannot be read", nil
@@ -37,7 +37,7 @@ func TestUnfitRows(t *testing.T) {
 	if _, there := s.db.cursors[cursorKey{uid, "main"}]; !there {
 		t.Error("the cursor of the unfit job is gone")
 	}
-	s.do(t, "job files every=10s\nadvance 20s")
+	s.do(t, "job files every=10s overlap=allow\nadvance 20s")
 	if made("files") < 2 {
 		t.Error("a new revision is not planned")
 	}
