@@ -259,6 +259,20 @@ func (c *chaos) ShardPage(ctx context.Context, partition int, refs []engine.Shar
 	return c.Store.ShardPage(ctx, partition, refs)
 }
 
+func (c *chaos) UpstreamPage(ctx context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error) {
+	if err := c.reaches(ctx, "upstream"); err != nil {
+		return engine.UpstreamPage{}, err
+	}
+	return c.Store.UpstreamPage(ctx, partition, asks)
+}
+
+func (c *chaos) AwaitingPage(ctx context.Context, partition int, w engine.WantAwaiting) (engine.AwaitingPage, error) {
+	if err := c.reaches(ctx, "awaiting"); err != nil {
+		return engine.AwaitingPage{}, err
+	}
+	return c.Store.AwaitingPage(ctx, partition, w)
+}
+
 func (c *chaos) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
 	if err := c.reaches(ctx, "load"); err != nil {
 		return engine.Loaded{}, err

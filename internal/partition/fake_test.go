@@ -177,12 +177,24 @@ func (m *memory) BacklogPage(context.Context, int, engine.WantBacklog) (engine.B
 	return engine.BacklogPage{}, nil
 }
 
+func (m *memory) ScheduledPage(context.Context, int, engine.WantScheduled) (engine.ScheduledPage, error) {
+	return engine.ScheduledPage{}, nil
+}
+
 func (m *memory) ExecutionPage(context.Context, int, []job.ExecutionID) (engine.ExecutionPage, error) {
 	return engine.ExecutionPage{}, nil
 }
 
 func (m *memory) ShardPage(context.Context, int, []engine.ShardRef) (engine.ShardPage, error) {
 	return engine.ShardPage{}, nil
+}
+
+func (m *memory) UpstreamPage(context.Context, int, []engine.UpstreamAsk) (engine.UpstreamPage, error) {
+	return engine.UpstreamPage{}, nil
+}
+
+func (m *memory) AwaitingPage(context.Context, int, engine.WantAwaiting) (engine.AwaitingPage, error) {
+	return engine.AwaitingPage{}, nil
 }
 
 func (m *memory) EntryPending(_ context.Context, entry int64) (bool, error) {

@@ -315,10 +315,16 @@ func kindOf(ev engine.Event) string {
 		return "due"
 	case engine.BacklogPage:
 		return "backlog"
+	case engine.ScheduledPage:
+		return "scheduled"
 	case engine.ExecutionPage:
 		return "executions"
 	case engine.ShardPage:
 		return "shards"
+	case engine.UpstreamPage:
+		return "upstream"
+	case engine.AwaitingPage:
+		return "awaiting"
 	case engine.SessionOpen:
 		return "open"
 	case engine.Poll:

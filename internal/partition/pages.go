@@ -14,8 +14,11 @@ const (
 	pageInbox = iota
 	pageDue
 	pageBacklog
+	pageScheduled
 	pageExecutions
 	pageShards
+	pageUpstream
+	pageAwaiting
 	pageKinds
 )
 
@@ -23,6 +26,7 @@ const (
 const (
 	executionsAtOnce = 256
 	shardsAtOnce     = 1024
+	upstreamAtOnce   = 256
 )
 
 // reading is what is being read and what is to be read. The runner's goroutine owns it; the readers only
@@ -35,8 +39,11 @@ type reading struct {
 	retry    [pageKinds]time.Duration // mono before which a kind is not read again: it failed
 	due      engine.WantDue
 	backlog  engine.WantBacklog
+	waiting  engine.WantScheduled
 	ids      wishes[job.ExecutionID]
 	shards   wishes[engine.ShardRef]
+	upstream wishes[engine.UpstreamAsk]
+	awaiting engine.WantAwaiting
 	stuck    int           // entries of the newest inbox page that stay there: unknown to the engine, or set aside
 	inboxDue time.Duration // mono of the next look at the inbox
 	begun    time.Duration // mono when the newest reader was started
@@ -95,11 +102,20 @@ func (t *tenure) want(w engine.Want) {
 	if w.Backlog != nil {
 		r.backlog, r.wanted[pageBacklog] = *w.Backlog, true
 	}
+	if w.Scheduled != nil {
+		r.waiting, r.wanted[pageScheduled] = *w.Scheduled, true
+	}
 	if r.ids.add(w.Executions) {
 		r.wanted[pageExecutions] = true
 	}
 	if r.shards.add(w.Shards) {
 		r.wanted[pageShards] = true
+	}
+	if r.upstream.add(w.Upstream) {
+		r.wanted[pageUpstream] = true
+	}
+	if w.Awaiting != nil {
+		r.awaiting, r.wanted[pageAwaiting] = *w.Awaiting, true
 	}
 }
 
@@ -159,6 +175,12 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 			pg, err := st.BacklogPage(ctx, p, w)
 			return pg, false, err
 		}
+	case pageScheduled:
+		w := r.waiting
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.ScheduledPage(ctx, p, w)
+			return pg, false, err
+		}
 	case pageExecutions:
 		ids, more := r.ids.take(executionsAtOnce)
 		r.wanted[kind] = more
@@ -171,6 +193,19 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 		r.wanted[kind] = more
 		get = func(ctx context.Context) (engine.Event, bool, error) {
 			pg, err := st.ShardPage(ctx, p, refs)
+			return pg, false, err
+		}
+	case pageUpstream:
+		asks, more := r.upstream.take(upstreamAtOnce)
+		r.wanted[kind] = more
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.UpstreamPage(ctx, p, asks)
+			return pg, false, err
+		}
+	case pageAwaiting:
+		w := r.awaiting
+		get = func(ctx context.Context) (engine.Event, bool, error) {
+			pg, err := st.AwaitingPage(ctx, p, w)
 			return pg, false, err
 		}
 	}
@@ -190,6 +225,8 @@ func (t *tenure) arrived(p page) {
 		r.wanted[p.kind] = r.ids.done(ev.Asked) || r.wanted[p.kind]
 	case engine.ShardPage:
 		r.wanted[p.kind] = r.shards.done(ev.Asked) || r.wanted[p.kind]
+	case engine.UpstreamPage:
+		r.wanted[p.kind] = r.upstream.done(ev.Asked) || r.wanted[p.kind]
 	}
 	if p.err != nil {
 		r.wanted[p.kind] = true
@@ -240,10 +277,16 @@ func pageKind(ev engine.Event) (int, bool) {
 		return pageDue, true
 	case engine.BacklogPage:
 		return pageBacklog, true
+	case engine.ScheduledPage:
+		return pageScheduled, true
 	case engine.ExecutionPage:
 		return pageExecutions, true
 	case engine.ShardPage:
 		return pageShards, true
+	case engine.UpstreamPage:
+		return pageUpstream, true
+	case engine.AwaitingPage:
+		return pageAwaiting, true
 	default:
 		return 0, false
 	}

@@ -99,6 +99,10 @@ func keysOf(ev engine.Event) []string {
 		for i := range e.Items {
 			keys = append(keys, dueKey(&e.Items[i]))
 		}
+	case engine.ScheduledPage:
+		for i := range e.Rows {
+			keys = append(keys, rowKey(&e.Rows[i]))
+		}
 	case engine.BacklogPage:
 		for i := range e.Rows {
 			keys = append(keys, rowKey(&e.Rows[i]))
@@ -111,6 +115,10 @@ func keysOf(ev engine.Event) []string {
 		for i := range e.Rows {
 			keys = append(keys, shardKey(&e.Rows[i]))
 		}
+	case engine.UpstreamPage:
+		for i := range e.Items {
+			keys = append(keys, upstreamKey(&e.Items[i]))
+		}
 	}
 	return keys
 }
@@ -122,6 +130,9 @@ func dueKey(d *engine.Due) string {
 func rowKey(r *engine.Row) string { return "execution " + r.Execution.ID.String() }
 func shardKey(s *engine.Settled) string {
 	return fmt.Sprintf("shard %d of execution %s", s.Index, s.Execution)
+}
+func upstreamKey(u *engine.Upstream) string {
+	return fmt.Sprintf("what execution %s of job %s runs after", u.Target, u.Child)
 }
 func (t *tenure) bad(k string) bool { return t.seat.skip[k] }
 
@@ -153,10 +164,23 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 			out = append(out, engine.BacklogPage{Seq: e.Seq, Rows: part, Partial: true})
 		}
 		return append(out, engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial})
+	case engine.ScheduledPage:
+		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
+		var out []engine.Event
+		after := e.After
+		for _, part := range parts {
+			x := &part[0].Execution
+			through := engine.Place{At: x.PlannedAt, ID: x.ID}
+			out = append(out, engine.ScheduledPage{Seq: e.Seq, After: after, Through: through, Rows: part})
+			after = through
+		}
+		return append(out, engine.ScheduledPage{Seq: e.Seq, After: after, Through: e.Through, Rows: rest})
 	case engine.ExecutionPage:
 		return t.digestibleIDs(e, single)
 	case engine.ShardPage:
 		return t.digestibleShards(e, single)
+	case engine.UpstreamPage:
+		return t.digestibleUpstream(e, single)
 	default:
 		return []engine.Event{ev}
 	}
@@ -182,6 +206,17 @@ func (t *tenure) digestibleShards(e engine.ShardPage, single bool) (out []engine
 		out = append(out, engine.ShardPage{Seq: e.Seq, Asked: []engine.ShardRef{ref}, Rows: part})
 	}
 	return append(out, engine.ShardPage{Seq: e.Seq, Asked: asked, Rows: rest})
+}
+
+func (t *tenure) digestibleUpstream(e engine.UpstreamPage, single bool) (out []engine.Event) {
+	parts, rest := split(e.Items, single, func(x *engine.Upstream) bool { return t.bad(upstreamKey(x)) })
+	asked := slices.Clone(e.Asked)
+	for _, part := range parts {
+		ask := part[0].UpstreamAsk
+		asked = slices.DeleteFunc(asked, func(a engine.UpstreamAsk) bool { return a == ask })
+		out = append(out, engine.UpstreamPage{Seq: e.Seq, Asked: []engine.UpstreamAsk{ask}, Items: part})
+	}
+	return append(out, engine.UpstreamPage{Seq: e.Seq, Asked: asked, Items: rest})
 }
 
 // split leaves bad rows out and cuts off, when single is set, all but the last row one by one.
