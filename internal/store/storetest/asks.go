@@ -43,6 +43,9 @@ func (h *history) putJob() {
 		p.Definition.Spec.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: time.Duration(1+h.rng.IntN(9)) * time.Second, Calendars: h.someCalendars()}}}
 		p.Definition.Spec.Retry = job.Retry{MaxAttempts: 3, Factor: 1.5}
 	}
+	if h.rng.IntN(4) == 0 {
+		p.Definition.Spec.After = h.someAfter()
+	}
 	switch h.rng.IntN(8) {
 	case 0:
 		p.Partition = 1 - partition // a pool of another partition: it moves
@@ -154,7 +157,9 @@ func (h *history) read() {
 	p := h.rng.IntN(partitions)
 	namespace, name, _ := h.someJob()
 	limit := 1 + h.rng.IntN(20)
-	switch h.rng.IntN(11) {
+	switch h.rng.IntN(12) {
+	case 9:
+		h.compareUpstream(p, limit)
 	case 0:
 		h.compareInbox(p, limit)
 	case 1:

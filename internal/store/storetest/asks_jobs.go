@@ -58,6 +58,9 @@ func (h *history) applyJobs() {
 		if names := h.someCalendars(); h.rng.IntN(2) == 0 && len(names) > 0 {
 			p.Definition.Spec.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: time.Minute, Calendars: names}}}
 		}
+		if h.rng.IntN(4) == 0 {
+			p.Definition.Spec.After = h.someAfter()
+		}
 		if h.rng.IntN(20) == 0 {
 			p.Definition.Spec.Title = "nul\x00"
 		}

@@ -222,6 +222,7 @@ func (h *history) ownedPartition() int {
 func (h *history) putCommit(op string, f store.Fence, b *engine.Batch) error {
 	_, err := both(h, op, func(s store.Store) (none, error) { return none{}, s.Commit(ctx, f, b) })
 	if err == nil {
+		h.learnTold(op)
 		h.sent = append(h.sent, sentBatch{f, b})
 		for _, e := range b.Executions {
 			if e.From == "" {
@@ -326,6 +327,7 @@ func (h *history) unknown() {
 		if err := h.twin.Commit(ctx, before.Fence, b); err != nil {
 			h.failf("unknown Commit", "the twin: %v", err)
 		}
+		h.learnTold("unknown Commit")
 		h.sent = append(h.sent, sentBatch{before.Fence, b})
 		for _, e := range b.Executions {
 			h.known = append(h.known, e.Row.ID)

@@ -30,6 +30,7 @@ type twin struct {
 	shards    map[shardKey]job.Shard // of live and ended executions alike
 	decisions []job.Decision
 	matched   map[job.ExecutionID][]job.Parent
+	told      int // entries of the newest commit about ends of parents
 	backfills map[job.ExecutionID]job.Backfill
 	journal   []store.JournalRow
 
@@ -238,6 +239,7 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 	for _, m := range b.Matched {
 		w.matched[m.Execution] = m.Parents
 	}
+	w.told = 0
 	for i := range b.Executions {
 		if x := &b.Executions[i].Row; x.State.Ended() {
 			w.tellChildren(x)

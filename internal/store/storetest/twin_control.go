@@ -19,6 +19,19 @@ func (w *twin) addEntry(partition int, namespace string, overtakes bool, e engin
 }
 
 func (w *twin) PutJob(_ context.Context, p store.PutJob) (job.Definition, store.Written, error) {
+	before := w.save()
+	d, written, err := w.putJob(p)
+	if err == nil && written.Entry != 0 {
+		if err = w.checkAfter(&d); err != nil {
+			w.restore(before)
+			return job.Definition{}, store.Written{}, err
+		}
+	}
+	return d, written, err
+}
+
+// putJob does not look at the other jobs.
+func (w *twin) putJob(p store.PutJob) (job.Definition, store.Written, error) {
 	if err := store.CheckPutJob(&p); err != nil {
 		return job.Definition{}, store.Written{}, err
 	}

@@ -53,7 +53,7 @@ func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) (store.AppliedS
 			done.Action, done.Before = store.ActionChanged, &row.Definition
 		}
 		var err error
-		done.Definition, done.Written, err = w.PutJob(ctx, p)
+		done.Definition, done.Written, err = w.putJob(p)
 		if e, bad := errors.AsType[*job.Error](err); bad {
 			refused.Add(i, e)
 		} else if done.Written.Entry == 0 {
@@ -61,12 +61,20 @@ func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) (store.AppliedS
 		}
 		out = append(out, done)
 	}
+	if len(refused.Items) == 0 {
+		w.checkSet(out, &refused)
+	}
 	if len(refused.Items) > 0 {
 		w.restore(before)
 		return store.AppliedSet{}, &refused
 	}
 	if a.Prune != nil {
-		out = append(out, w.prune(ctx, a)...)
+		pruned, err := w.prune(ctx, a)
+		if err != nil {
+			w.restore(before)
+			return store.AppliedSet{}, err
+		}
+		out = append(out, pruned...)
 	}
 	if len(out) > 0 {
 		set.Jobs = out
@@ -78,7 +86,7 @@ func (w *twin) ApplyJobs(ctx context.Context, a store.ApplyJobs) (store.AppliedS
 	return set, nil
 }
 
-func (w *twin) prune(ctx context.Context, a store.ApplyJobs) (out []store.AppliedJob) {
+func (w *twin) prune(ctx context.Context, a store.ApplyJobs) (out []store.AppliedJob, err error) {
 	var gone []jobName
 	for at, j := range w.jobs {
 		named := slices.ContainsFunc(a.Items, func(p store.PutJob) bool {
@@ -91,15 +99,29 @@ func (w *twin) prune(ctx context.Context, a store.ApplyJobs) (out []store.Applie
 	slices.SortFunc(gone, func(a, b jobName) int {
 		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
 	})
+	if err := w.checkChildless(gone...); err != nil {
+		return nil, err
+	}
 	for _, at := range gone {
 		row, _ := w.Job(ctx, at.namespace, at.name)
-		d, _ := w.DeleteJob(ctx, store.DeleteJob{Namespace: at.namespace, Name: at.name, Deletion: a.Prune.Deletion, Forget: a.Prune.Forget(row.Definition)})
+		d, _ := w.deleteJob(store.DeleteJob{Namespace: at.namespace, Name: at.name, Deletion: a.Prune.Deletion, Forget: a.Prune.Forget(row.Definition)})
 		out = append(out, store.AppliedJob{Action: store.ActionPruned, Before: &row.Definition, Definition: d.Definition, Written: d.Written})
 	}
-	return out
+	return out, nil
 }
 
 func (w *twin) DeleteJob(_ context.Context, d store.DeleteJob) (store.DeletedJob, error) {
+	at := jobName{d.Namespace, d.Name}
+	if j, known := w.jobs[at]; known && (d.IfRevision <= 0 || d.IfRevision == int64(len(j.revisions))) && store.CheckDeleteJob(&d) == nil {
+		if err := w.checkChildless(at); err != nil {
+			return store.DeletedJob{}, err
+		}
+	}
+	return w.deleteJob(d)
+}
+
+// deleteJob does not look at the other jobs.
+func (w *twin) deleteJob(d store.DeleteJob) (store.DeletedJob, error) {
 	if err := store.CheckDeleteJob(&d); err != nil {
 		return store.DeletedJob{}, err
 	}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -30,6 +31,35 @@ func (w *twin) childrenOf(parent job.UID) (all []job.Definition) {
 	}
 	slices.SortFunc(all, func(a, b job.Definition) int { return bytes.Compare(a.UID[:], b.UID[:]) })
 	return all
+}
+
+// checkChildless refuses the deletion of what others name that stay.
+func (w *twin) checkChildless(gone ...jobName) error {
+	for at, j := range w.jobs {
+		for _, a := range j.revisions[len(j.revisions)-1].Spec.After {
+			if slices.Contains(gone, jobName{at.namespace, a.Job}) && !slices.Contains(gone, at) {
+				return refuse(job.KindConflict, "job_has_children")
+			}
+		}
+	}
+	return nil
+}
+
+// checkSet refuses the jobs of a set that run after nothing that is there; when there are none, those that run after themselves.
+func (w *twin) checkSet(all []store.AppliedJob, refused *job.SetError) {
+	for _, code := range []string{"parent_not_found", "dependency_cycle"} {
+		for i := range all {
+			if all[i].Action == store.ActionUnchanged {
+				continue
+			}
+			if e, bad := errors.AsType[*job.Error](w.checkAfter(&all[i].Definition)); bad && e.Code == code {
+				refused.Add(i, e)
+			}
+		}
+		if len(refused.Items) > 0 {
+			return
+		}
+	}
 }
 
 // checkAfter refuses what runs after something that is not there, or after itself.
@@ -62,6 +92,7 @@ func (w *twin) tellChildren(x *job.Execution) {
 		}
 		for _, p := range slices.Sorted(maps.Keys(places)) {
 			w.addEntry(p, d.Namespace, false, engine.Entry{Kind: engine.EntryParentEnded, Job: d.UID, Execution: x.ID})
+			w.told++
 		}
 	}
 }
