@@ -17,6 +17,7 @@ type Config struct {
 	OwnerTTL     time.Duration // P: the partition lease; blindness beyond it defers verdicts
 	MisfireGrace time.Duration // a planned instant this late is still on time
 	CatchUpMax   int           // instants that one step may walk per schedule
+	CatchUpRate  int           // executions a second for instants that were missed
 	ReadyMax     int           // queued shards of a pool and handler that are held in memory; the rest stays in the database (R14)
 	ReadyBytes   int           // of their parameters and checkpoints, over all pools; each line may hold a 64th of it whatever others hold
 	AnswerMax    int           // bytes of parameters and checkpoints that one poll is answered with; one assignment always goes
@@ -34,7 +35,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		LeaseTTL: 15 * time.Second, Beat: 3 * time.Second, Margin: 1500 * time.Millisecond,
-		OwnerTTL: 5 * time.Second, MisfireGrace: time.Minute, CatchUpMax: 10_000,
+		OwnerTTL: 5 * time.Second, MisfireGrace: time.Minute, CatchUpMax: 10_000, CatchUpRate: 500,
 		ReadyMax: 10_000, ReadyBytes: 64 << 20, AnswerMax: 4 << 20, PageSize: 1_000, Horizon: time.Minute, SoonMax: 20_000, LossMax: 5, SessionKeep: time.Minute,
 	}
 }

@@ -1,7 +1,8 @@
 package engine
 
 import (
-	"container/heap"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -17,22 +18,30 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		return true
 	}
 	e.plan()
-	if !e.turnsOpened(def) {
-		return false
-	}
 	cursors := e.cursorsOf(def.UID, entry)
 	if !e.settlePauses(entry, cursors) {
 		return false
 	}
+	e.settleDebts(entry, cursors)
 	var last job.Instant // no schedule of the job, under whatever name, goes back behind it
+	failures := 0
 	for _, c := range cursors {
-		last = max(last, c.Last)
+		last, failures = max(last, c.Last), max(failures, c.Failures)
 	}
-	for _, s := range def.Spec.Schedules {
+	if entry.Kind == EntryJobResumed || def.Spec.AutoPause.AfterFailures == 0 {
+		failures = 0
+	}
+	if entry.Kind == EntryJobResumed {
+		e.streak(def.UID, false)
+	}
+	for i := range def.Spec.Schedules {
+		s := &def.Spec.Schedules[i]
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
-		e.replan(def, s, c, last)
+		c.Failures = failures
+		e.replan(def, s, c, last, entry.runsStill(s.ID))
 	}
+	e.due.debts.of(def.UID, e.due.jobs[def.UID])
 	kept := len(def.Spec.Schedules) > 0
 	for _, c := range sortedCursors(cursors) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
@@ -52,6 +61,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		e.handOver(def, entry.Place)
 	}
 	e.plan() // what is owed on
+	e.pokeWaits(def.UID)
 	note := ""
 	if def.Pause != nil && (def.Pause.Until == 0 || def.Pause.Until > e.now.Wall) {
 		note = "paused"
@@ -62,20 +72,29 @@ func (e *Engine) jobChanged(entry Entry) bool {
 
 // replan sets the cursor of one schedule for a new revision: its next instant lies behind now and behind
 // last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
-func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last job.Instant) {
+func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last job.Instant, runs bool) {
 	e.unfollow(dueKey{def.UID, s.ID})
-	d := &dueEntry{def: def}
-	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Last: last}
+	d := &dueEntry{def: def, spec: s}
+	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Stamp: def.Stamp(), Last: last,
+		Owed: c.Owed, OwedTo: c.OwedTo, Runs: c.Runs, Failures: c.Failures}
 	if !e.parse(d, s.Spec) {
 		e.writeCursor(d.cursor) // without a next instant
+		return
+	}
+	if delay, is := d.delay(); is {
+		e.replanDelay(d, c, delay, runs)
+		d.hold()
+		e.writeCursor(d.cursor)
+		e.keepDue(d)
 		return
 	}
 	last = max(last, e.now.Wall, e.fillsPast(def.UID))
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
 	}
-	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c.Next)
+	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c)
 	switch {
+	case s.UsedUp(c.Runs):
 	case owes:
 		d.cursor.Next = c.Next
 	case !def.Spec.Disabled:
@@ -85,23 +104,63 @@ func (e *Engine) replan(def *job.Definition, s job.Schedule, c job.Cursor, last 
 	}
 	d.hold()
 	e.writeCursor(d.cursor)
-	d.known = max(e.due.until, e.now.Wall.Add(e.cfg.Horizon))
-	if d.cursor.Next != 0 && d.cursor.Next <= d.known {
-		e.due.entries[dueKey{def.UID, s.ID}] = d
-		heap.Push(&e.due.heap, d)
+	e.keepDue(d)
+}
+
+// settleDebts decides what a job owes and will not run: it is paused or disabled, or the schedule that owes it is not
+// there any more as it was. What an unchanged schedule owes runs on.
+func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
+	def, old := entry.Definition, entry.Definition
+	if entry.Before != nil {
+		old = entry.Before
 	}
+	for _, c := range sortedCursors(cursors) {
+		if c.Owed == 0 {
+			continue
+		}
+		kind, why := job.DecisionMissed, job.ReasonMisfireGiven
+		switch {
+		case def.Pause.Covers(e.now.Wall):
+			kind, why = job.DecisionSkipped, job.ReasonPaused
+		case !def.Spec.Disabled && sameSchedule(def, old, c.Schedule):
+			continue
+		}
+		e.giveUp(old, scheduleOf(old, c.Schedule), &c, kind, why)
+		cursors[c.Schedule] = c
+		e.unfollow(dueKey{c.Job, c.Schedule})
+		e.writeCursor(c)
+	}
+}
+
+// sameSchedule tells whether two revisions of a job mean the same by a schedule's name, whatever bounds its runs.
+func sameSchedule(x, y *job.Definition, id string) bool {
+	find := func(d *job.Definition) *job.Schedule {
+		i := slices.IndexFunc(d.Spec.Schedules, func(s job.Schedule) bool { return s.ID == id })
+		if i < 0 {
+			return nil
+		}
+		s := d.Spec.Schedules[i]
+		s.MaxRuns = 0
+		return &s
+	}
+	return reflect.DeepEqual(find(x), find(y)) && find(x) != nil
 }
 
 // owes tells what becomes of an instant that was due under the old revision and that nobody planned: the
 // server was away. When the new revision has it too, it is caught up like any other, together with what
 // followed it. Else it is a decision: what the old revision said is not known any more.
-func (e *Engine) owes(d *dueEntry, at job.Instant) bool {
+func (e *Engine) owes(d *dueEntry, c job.Cursor) bool {
+	at := c.Next
 	if !d.def.Spec.Disabled {
 		if next, ok := d.sched.Next(at.Add(-time.Millisecond).Time()); ok && job.InstantOf(next) == at {
 			return true
 		}
 	}
 	d.cursor.Last = max(d.cursor.Last, at)
-	e.missed(d, at, at, 1)
+	kind, why := job.DecisionMissed, job.ReasonMissedDown
+	if c.Revision == d.def.Revision && c.Stamp != d.cursor.Stamp {
+		kind, why = job.DecisionSkipped, job.ReasonClosed
+	}
+	e.decide(d.def, d.cursor.Schedule, kind, why, at, at, 1)
 	return false
 }

@@ -8,13 +8,15 @@ import "fmt"
 //
 //	0  all that there was before rows stated levels
 //	1  jobs move: a planner hands its cursors over to another partition (move.go)
-//	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies and backfill
+//	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies, backfill and calendars
 //	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level)
 const Level = 3
 
 const (
 	levelMoves = 1
 	levelTime  = 2
+	// LevelCalendars is for who writes calendars, and jobs that name them.
+	LevelCalendars = levelTime
 	// LevelRows is for stores, see Batch.Level.
 	LevelRows = 3
 )
@@ -43,5 +45,5 @@ func (e *Engine) delayMustWait(entry *Entry) bool {
 // moveMustWait tells that a job has to move and that a server would not understand it: the entry stays in the inbox, and
 // the change is in force when the last such server is gone.
 func (e *Engine) moveMustWait(entry *Entry) bool {
-	return entry.Kind == EntryJobChanged && entry.Place != e.cfg.Partition && !e.knownToAll(levelMoves)
+	return entry.Kind.aboutCursors() && entry.Kind != EntryJobDeleted && entry.Place != e.cfg.Partition && !e.knownToAll(levelMoves)
 }

@@ -18,6 +18,7 @@ type pageBook struct {
 	touched map[job.ExecutionID]int64 // by the batch with this seq
 	cursors map[dueKey]int64
 	jobs    map[job.UID]int64 // any of its cursors
+	streaks map[job.UID]int64 // the failures of its cursors
 	eaten   map[int64]int64   // inbox entries: consumed by the batch with this seq
 	pending []int64           // consumed in the step that runs
 	floor   int64             // pages older than this can not be judged any more
@@ -93,7 +94,7 @@ func (a asking[K]) oldest() time.Duration {
 const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
-	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, eaten: map[int64]int64{},
+	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, streaks: map[job.UID]int64{}, eaten: map[int64]int64{},
 		odd: map[int64]bool{}, behind: map[*line]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: asking[job.ExecutionID]{}, shards: asking[ShardRef]{},
 		upstream: asking[UpstreamAsk]{}, stale: map[UpstreamAsk]bool{}, ends: map[UpstreamAsk][]Entry{}}
 }
@@ -114,6 +115,9 @@ func (p *pageBook) commit(b *Batch) {
 	for _, h := range b.Handovers {
 		p.jobs[h.Job] = b.Seq
 	}
+	for _, s := range b.Streaks {
+		p.jobs[s.Job], p.streaks[s.Job] = b.Seq, b.Seq
+	}
 	for _, id := range p.pending {
 		p.eaten[id] = b.Seq
 	}
@@ -131,6 +135,7 @@ func (p *pageBook) read(seq int64) {
 	drop(p.touched, p.floor)
 	drop(p.cursors, p.floor)
 	drop(p.jobs, p.floor)
+	drop(p.streaks, p.floor)
 	drop(p.eaten, p.floor)
 }
 
@@ -149,6 +154,8 @@ func (p *pageBook) changed(id job.ExecutionID, seq int64) bool { return !p.off &
 func (p *pageBook) cursorChanged(k dueKey, seq int64) bool { return !p.off && p.cursors[k] > seq }
 
 func (p *pageBook) cursorsChanged(u job.UID, seq int64) bool { return !p.off && p.jobs[u] > seq }
+
+func (p *pageBook) streakChanged(u job.UID, seq int64) bool { return !p.off && p.streaks[u] > seq }
 
 func (p *pageBook) consumed(entry int64) { p.pending = append(p.pending, entry) }
 

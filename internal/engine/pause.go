@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -22,9 +21,24 @@ func (d *dueEntry) hold() {
 	if p.Until == 0 {
 		return
 	}
+	if !d.missable() {
+		c.Next = p.Until
+		return
+	}
 	if next, ok := d.sched.Next(p.Until.Add(-time.Millisecond).Time()); ok {
 		c.Next = job.InstantOf(next)
 	}
+}
+
+// autoPaused tells that failures in a row hold the schedules of the job. What is due from then on is held like by a pause
+// without an end, until a person resumes the job.
+func (d *dueEntry) autoPaused() bool { return d.def.Spec.AutoPause.Paused(d.cursor.Failures) }
+
+// autoPause holds what is due.
+func (e *Engine) autoPause(d *dueEntry) {
+	e.fact(Fact{Kind: FactAutoPaused, Job: d.def.Namespace + "/" + d.def.Name, Reason: job.ReasonAutoPaused, PlannedAt: d.cursor.Next, Count: int64(d.cursor.Failures)})
+	d.cursor.Held, d.cursor.Next = d.cursor.Next, 0
+	e.moved(d)
 }
 
 // settleHeld decides what a pause held back before the given instant. false: the bound of a step was
@@ -33,29 +47,25 @@ func (e *Engine) settleHeld(def *job.Definition, s schedule.Schedule, c *job.Cur
 	if c.Held == 0 {
 		return true
 	}
+	why := job.ReasonPaused
+	if def.Spec.AutoPause.Paused(c.Failures) {
+		why = job.ReasonAutoPaused
+	}
 	var done bool
-	c.Held, done = e.pass(def, s, c, c.Held, before, job.DecisionSkipped, job.ReasonPaused)
+	c.Held, done = e.pass(def, s, c, c.Held, before, job.DecisionSkipped, why)
 	return done
 }
 
-// settleEnded decides what pauses held back that have ended by their time. It comes before anything fires: a
-// step that can walk only a part of one schedule must not let another schedule of the job go on alone (R4).
-// false: the bound of a step was reached, more is held.
-func (e *Engine) settleEnded() bool {
-	if len(e.due.heap) == 0 || e.due.heap[0].cursor.Next > e.now.Wall {
-		return true
-	}
-	var ended dueHeap
-	for _, d := range e.due.heap {
-		if d.cursor.Held != 0 && d.cursor.Next <= e.now.Wall {
-			ended = append(ended, d)
-		}
-	}
-	slices.SortFunc(ended, compareDue)
+// settleEnded decides what a pause of a job held back that has ended by its time. It comes before anything of the job
+// fires: a step that can walk only a part of one schedule must not let another one go on alone (R4). false: the bound of
+// a step was reached, more is held.
+func (e *Engine) settleEnded(u job.UID) bool {
 	done := true
-	for _, d := range ended {
-		done = e.settleHeld(d.def, d.sched, &d.cursor, d.cursor.Next) && done
-		e.writeCursor(d.cursor)
+	for _, d := range e.due.jobs[u] {
+		if d.cursor.Held != 0 && d.cursor.Next != 0 && d.cursor.Next <= e.now.Wall {
+			done = e.settleHeld(d.def, d.sched, &d.cursor, d.cursor.Next) && done
+			e.writeCursor(d.cursor)
+		}
 	}
 	return done
 }
@@ -66,6 +76,9 @@ func (e *Engine) pass(def *job.Definition, s schedule.Schedule, c *job.Cursor, f
 	kind job.DecisionKind, why job.Reason,
 ) (left job.Instant, done bool) {
 	n, last, done := schedule.Count(s, from.Add(-time.Millisecond).Time(), before.Add(-time.Millisecond).Time(), e.cfg.CatchUpMax)
+	if _, alone := schedule.DelayOf(s); alone && from < before {
+		n, last, done = 1, from.Time(), true
+	}
 	if n > 0 {
 		to := job.InstantOf(last)
 		c.Last = max(c.Last, to)
@@ -95,10 +108,8 @@ func (e *Engine) cursorsOf(u job.UID, entry Entry) map[string]job.Cursor {
 	for _, c := range entry.Cursors {
 		all[c.Schedule] = c
 	}
-	for k, d := range e.due.entries {
-		if k.job == u {
-			all[k.schedule] = d.cursor
-		}
+	for _, d := range e.due.jobs[u] {
+		all[d.cursor.Schedule] = d.cursor
 	}
 	for k, c := range e.step.cursors {
 		if k.job == u {
@@ -169,8 +180,12 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		return false
 	}
 	e.unfollowJob(def.UID)
+	e.pokeWaits(def.UID)
 	done := true
 	for _, c := range sortedCursors(cursors) {
+		if c.Owed != 0 {
+			e.giveUp(def, scheduleOf(def, c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted)
+		}
 		if s := scheduleOf(def, c.Schedule); s != nil && c.Next != 0 && c.Next <= e.now.Wall {
 			left, all := e.pass(def, s, &c, c.Next, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
 			if !all {
