@@ -271,7 +271,22 @@ type Entry struct {
 
 	Backfill *job.Backfill // backfill: as it is now; Definition is of its revision
 
-	Queued []job.ExecutionID // cancel_job: the first QueuedMax of Job's executions that wait here, by id
+	Running []string          // job_changed: schedules that count from an end, the execution of whose newest instant lives, see NewestOf
+	Queued  []job.ExecutionID // cancel_job: the first QueuedMax of Job's executions that wait here, by id
+}
+
+// NewestOf is the execution of the newest instant of a schedule that counts from its end, when the cursor says that it may
+// live; zero: it does not.
+func (entry *Entry) NewestOf(c job.Cursor) (id job.ExecutionID) {
+	if entry.Kind != EntryJobChanged && entry.Kind != EntryJobResumed || entry.Definition == nil || c.Next != 0 || c.Held != 0 || c.Last == 0 {
+		return id
+	}
+	for _, s := range entry.Definition.Spec.Schedules {
+		if s.ID == c.Schedule && s.Delay != 0 {
+			return job.PlannedID(entry.Job, c.Last)
+		}
+	}
+	return id
 }
 
 // QueuedMax bounds Entry.Queued.

@@ -19,7 +19,7 @@ func (e *Engine) inboxPage(ev InboxPage) {
 		switch {
 		case e.pages.entryTaken(ev.Seq, entry):
 			// consumed by a batch of ours since the page was read, or it waits for rows
-		case entry.Kind.aboutCursors() && e.pages.cursorsChanged(entry.Job, ev.Seq):
+		case (entry.Kind.aboutCursors() || entry.countsFromEnd()) && e.pages.cursorsChanged(entry.Job, ev.Seq):
 			e.step.inbox = true // its cursors moved since: the next page has newer ones
 		default:
 			e.takeEntry(entry)

@@ -91,7 +91,12 @@ func (e *Engine) parentEnded(entry Entry) bool {
 	}
 	e.pokeWaits(entry.Job)
 	def := entry.Definition
-	if def == nil || def.Deleted != nil || len(def.Spec.After) == 0 || e.unfit(def, "") {
+	switch {
+	case def == nil || def.Deleted != nil || e.unfit(def, ""):
+		return true
+	case e.ownEnd(entry):
+		return false // it has been consumed, or forwarded
+	case len(def.Spec.After) == 0:
 		return true
 	}
 	ask := UpstreamAsk{Child: entry.Job, Ended: entry.Execution}

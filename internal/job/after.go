@@ -124,6 +124,14 @@ func (e *Execution) OfInstant() bool {
 // OwnInstants tells whether the job waits at instants of its own; else the ends of its parents make its executions.
 func (s *Spec) OwnInstants() bool { return len(s.Schedules) > 0 }
 
+// Depends tells whether the ends of executions make instants of the job: of its parents, or its own.
+func (s *Spec) Depends() bool { return len(s.After) > 0 || s.CountsFromEnd() }
+
+// CountsFromEnd tells whether a schedule of the job counts from the end of its last execution.
+func (s *Spec) CountsFromEnd() bool {
+	return slices.ContainsFunc(s.Schedules, func(one Schedule) bool { return one.Delay != 0 })
+}
+
 // validateAfter checks what can be told without the other jobs; name is the job's own.
 func (s *Spec) validateAfter() error {
 	if len(s.After) > MaxAfter {

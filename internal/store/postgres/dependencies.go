@@ -18,19 +18,21 @@ var (
 	qParents  = statement(`SELECT j.uid, j.name FROM job_dependencies d JOIN jobs j ON j.uid = d.parent WHERE d.child = $1 AND d.parent <> $1 ORDER BY j.name`)
 	qChildren = statement(`SELECT j.uid, j.name FROM job_dependencies d JOIN jobs j ON j.uid = d.child WHERE d.parent = $1 AND d.child <> $1 ORDER BY j.name`)
 
+	qLives = statement(`SELECT 1 FROM executions WHERE id = $1`)
+
 	// The planner of each child is told, and each partition where an execution of it waits: it may have moved since. It leaves
 	// with the commit, which cannot look first whether there are children.
 	qTellChildren = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
 		SELECT place, 1, 'parent_ended', namespace, uid, execution, '{}' FROM (
-			SELECT ` + plannerOf + ` AS place, j.namespace, j.uid, u.execution FROM ` + endedAndChildren + `
+			SELECT ` + plannerOf + ` AS place, j.namespace, j.uid, u.execution, u.n FROM ` + endedAndChildren + `
 			UNION
-			SELECT e.partition, j.namespace, j.uid, u.execution FROM ` + endedAndChildren +
+			SELECT e.partition, j.namespace, j.uid, u.execution, u.n FROM ` + endedAndChildren +
 		eachOf("e", `SELECT partition FROM executions WHERE job_uid = d.child AND state = 'scheduled' AND reason = 'upstream'`) + `) told
-		ORDER BY uid, place, execution`)
+		ORDER BY n, uid, place`)
 )
 
 // endedAndChildren are executions that ended (u) with the jobs (j) that depend on theirs.
-var endedAndChildren = `unnest($1::uuid[], $2::uuid[]) u (execution, parent)` +
+var endedAndChildren = `unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u (execution, parent, n)` +
 	eachOf("d", `SELECT child FROM job_dependencies WHERE parent = u.parent`) + eachOf("j", `SELECT * FROM jobs WHERE uid = d.child`)
 
 // dependencyClass is of the advisory locks under which who runs after whom changes, by namespace as those of names: no two
@@ -79,6 +81,11 @@ func linkParents(w *link, old, d *job.Definition) error {
 	if _, err := w.exec(qUnlink, [16]byte(d.UID)); err != nil {
 		return err
 	}
+	if d.Spec.CountsFromEnd() {
+		if _, err := w.exec(qLink, [16]byte(d.UID), [16]byte(d.UID)); err != nil {
+			return err
+		}
+	}
 	for i := range d.Spec.After {
 		var parent [16]byte
 		found, err := w.one(qUID, []any{d.Namespace, d.Spec.After[i].Job}, &parent)
@@ -87,6 +94,9 @@ func linkParents(w *link, old, d *job.Definition) error {
 		}
 		if !found {
 			return store.UnknownParent(d, i)
+		}
+		if parent == d.UID {
+			return store.OwnParent(d, i)
 		}
 		if _, err := w.exec(qLink, parent, [16]byte(d.UID)); err != nil {
 			return err

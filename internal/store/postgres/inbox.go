@@ -68,6 +68,12 @@ func joined(r *link, partition int, entries []entry) (all []engine.Entry, err er
 			if e.Before, err = before(r, known, e.Definition, e.Cursors); err != nil {
 				return nil, err
 			}
+			if err := store.JoinRunning(&e.Entry, func(id job.ExecutionID) (bool, error) {
+				var one int
+				return r.one(qLives, []any{[16]byte(id)}, &one)
+			}); err != nil {
+				return nil, err
+			}
 			if e.Kind == engine.EntryBackfill {
 				if e.Backfill, err = findBackfill(r, e.Execution); err != nil {
 					return nil, err

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 
@@ -45,6 +46,11 @@ func linkParents(w *link, old, d *job.Definition) error {
 	if _, err := w.exec(qUnlink, d.UID[:]); err != nil {
 		return err
 	}
+	if d.Spec.CountsFromEnd() {
+		if _, err := w.exec(qLink, d.UID[:], d.UID[:]); err != nil {
+			return err
+		}
+	}
 	for i := range d.Spec.After {
 		var parent []byte
 		found, err := w.one(qUID, []any{d.Namespace, d.Spec.After[i].Job}, &parent)
@@ -53,6 +59,9 @@ func linkParents(w *link, old, d *job.Definition) error {
 		}
 		if !found {
 			return store.UnknownParent(d, i)
+		}
+		if bytes.Equal(parent, d.UID[:]) {
+			return store.OwnParent(d, i)
 		}
 		if _, err := w.exec(qLink, parent, d.UID[:]); err != nil {
 			return err

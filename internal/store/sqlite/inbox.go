@@ -93,6 +93,12 @@ func (r *joiner) join(e *entry) (err error) {
 			return err
 		}
 	}
+	if err := store.JoinRunning(&e.Entry, func(id job.ExecutionID) (bool, error) {
+		var one int64
+		return r.one(qExecutionExists, []any{id[:]}, &one)
+	}); err != nil {
+		return err
+	}
 	if e.Kind == engine.EntryCancelJob && e.Definition != nil {
 		err = r.queued(e)
 	}

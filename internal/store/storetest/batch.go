@@ -38,7 +38,8 @@ func (h *history) newID(at job.Instant) job.ExecutionID {
 func (h *history) batch(p int) *engine.Batch {
 	row := h.twin.parts[p]
 	h.clock += job.Instant(h.rng.IntN(1000))
-	b := &engine.Batch{Seq: row.Seq + 1, LastToken: row.LastToken + job.Token(h.rng.IntN(5)), At: h.clock}
+	b := &engine.Batch{Seq: row.Seq + 1, LastToken: row.LastToken + job.Token(h.rng.IntN(5)), At: h.clock,
+		Level: pick(h, []int{0, engine.Level})} // old forms of rows and new ones lie beside each other
 	h.takeEntries(b, p)
 	h.planOne(b, p)
 	h.advance(b, p)
@@ -61,9 +62,9 @@ func (h *history) takeEntries(b *engine.Batch, p int) {
 		if h.rng.IntN(8) == 0 {
 			b.Poison = append(b.Poison, engine.Poison{Entry: e.ID, Kind: "InboxPage"})
 		}
-		if e.Kind == engine.EntryTrigger {
+		if e.Kind.Triggers() {
 			d := h.twin.definition(e.Job, 0)
-			h.insert(b, p, d, job.Execution{ID: e.Execution, Trigger: job.TriggerRequest, PlannedAt: e.Execution.PlannedAt(), RequestKey: e.Request.Key, Params: e.Request.Params})
+			h.insert(b, p, d, job.Execution{ID: e.Execution, Trigger: job.TriggerRequest, PlannedAt: e.Request.At, RequestKey: e.Request.Key, Params: e.Request.Params})
 		}
 	}
 }
@@ -99,6 +100,13 @@ func (h *history) insert(b *engine.Batch, p int, d *job.Definition, e job.Execut
 	e.Partition, e.Namespace, e.Job, e.JobUID, e.Revision = p, d.Namespace, d.Name, d.UID, d.Revision
 	e.Pool, e.Handler, e.CreatedAt, e.ShardTotal = d.Spec.Pool, d.Spec.Handler, h.clock, d.Spec.ShardTotal()
 	e.State = pick(h, []job.ExecutionState{job.ExecutionScheduled, job.ExecutionQueued, job.ExecutionQueued, job.ExecutionRunning})
+	e.Reason = pick(h, []job.Reason{"", "", job.WaitDelay, job.WaitOverlap, job.WaitReplace, job.ReasonOverlapTurn, job.ReasonOverlapFree})
+	if e.State == job.ExecutionScheduled && h.rng.IntN(2) == 0 {
+		e.Reason = job.WaitUpstream
+	}
+	if h.rng.IntN(3) == 0 {
+		b.Matched = append(b.Matched, engine.Matched{Execution: e.ID, Parents: []job.Parent{{Job: "job-1", Execution: e.ID, State: job.ExecutionFailed, Round: h.rng.IntN(2), PlannedAt: h.instant()}}})
+	}
 	b.Executions = append(b.Executions, engine.ExecutionWrite{Row: e})
 	for i := range e.ShardTotal {
 		s := job.Shard{Execution: e.ID, Index: i, State: pick(h, []job.ShardState{job.ShardQueued, job.ShardLeased})}
@@ -137,6 +145,9 @@ func (h *history) advance(b *engine.Batch, p int) {
 			e.State = pick(h, slices.DeleteFunc(slices.Clone(executionStates), func(s job.ExecutionState) bool { return !from.CanBecome(s) }))
 			e.Reason, e.Cancel = job.Reason(h.text()), job.Reason(h.text())
 			e.StartedAt, e.EndedAt = h.instant(), h.instant()
+			if from == job.ExecutionScheduled {
+				e.PlannedAt = h.instant()
+			}
 			b.Executions = append(b.Executions, engine.ExecutionWrite{From: from, Row: e})
 		}
 		for _, s := range h.twin.shardsOf(e.ID) {
@@ -156,8 +167,11 @@ func (h *history) moveShard(b *engine.Batch, s job.Shard) {
 		s.State = pick(h, next)
 	}
 	h.colour(&s)
-	b.Shards = append(b.Shards, engine.ShardWrite{From: from, Row: s})
+	b.Shards = append(b.Shards, engine.ShardWrite{From: from, Row: s, Total: h.said(s)})
 }
+
+// said is the number of shards of an execution, or that it is not said.
+func (h *history) said(s job.Shard) int { return len(h.twin.shardsOf(s.Execution)) * h.rng.IntN(2) }
 
 // rerun brings an ended execution back, with some of its shards.
 func (h *history) rerun(b *engine.Batch, p int) {

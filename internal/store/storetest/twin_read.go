@@ -71,6 +71,11 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 					}
 				}
 			}
+			for _, c := range e.Cursors {
+				if _, lives := w.live[e.NewestOf(c)]; lives {
+					e.Running = append(e.Running, c.Schedule)
+				}
+			}
 			if b, is := w.backfills[e.Execution]; is && e.Kind == engine.EntryBackfill {
 				e.Backfill = &b
 			}

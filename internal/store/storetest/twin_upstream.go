@@ -25,7 +25,7 @@ func (w *twin) parentsOf(d *job.Definition) (uids []job.UID) {
 // childrenOf are the newest revisions of the jobs that run after one, by uid.
 func (w *twin) childrenOf(parent job.UID) (all []job.Definition) {
 	for _, j := range w.jobs {
-		if d := j.revisions[len(j.revisions)-1]; slices.Contains(w.parentsOf(&d), parent) {
+		if d := j.revisions[len(j.revisions)-1]; slices.Contains(w.parentsOf(&d), parent) || d.UID == parent && d.Spec.CountsFromEnd() {
 			all = append(all, d)
 		}
 	}
