@@ -18,7 +18,7 @@ var engineCases = []examCase{
 		first, _ := d.putJob("j", 1, job.Spec{Pool: "p", Handler: "old"})
 		d.putJob("j", 9, job.Spec{Pool: "p", Handler: "new"})
 		running := d.insert(job.ExecutionRunning, job.ShardLeased, job.ShardQueued)
-		d.insert(job.ExecutionQueued, job.ShardQueued)
+		queued := d.insert(job.ExecutionQueued, job.ShardQueued)
 		d.insert(job.ExecutionScheduled, job.ShardQueued)
 		cancelling := d.insert(job.ExecutionCancelling)
 		d.commit(finish(d.insert(job.ExecutionRunning, job.ShardLeased), job.ExecutionFailed))
@@ -29,12 +29,45 @@ var engineCases = []examCase{
 			{Execution: running, Definition: &first, Shards: []job.Shard{
 				{Execution: running.ID, Index: 0, State: job.ShardLeased}, {Execution: running.ID, Index: 1, State: job.ShardQueued}}},
 			{Execution: cancelling, Definition: &first},
-		}})
+		}, Waiting: []engine.Waiting{{Job: job.UID{1}, ID: queued.ID, PlannedAt: queued.PlannedAt, State: job.ExecutionQueued}}})
 		other, err := s.LoadPartition(ctx, 1)
 		wantVerdict(tb, "LoadPartition", err, "ok")
 		equal(tb, "the other partition", other, engine.Loaded{})
 		_, err = s.LoadPartition(ctx, 2)
 		wantVerdict(tb, "LoadPartition of none", err, "not_found/partition_not_found")
+	}},
+	{"Engine/load tells what counts for overlap policies", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.putJob("j", 1, job.Spec{Pool: "p", Handler: "h"})
+		want := engine.Loaded{}
+		for _, c := range []struct {
+			state   job.ExecutionState
+			reason  job.Reason
+			trigger job.Trigger
+			counts  bool
+		}{
+			{job.ExecutionScheduled, job.WaitOverlap, job.TriggerSchedule, true},
+			{job.ExecutionScheduled, job.WaitReplace, job.TriggerRequest, true},
+			{job.ExecutionScheduled, job.WaitDelay, job.TriggerRequest, false},
+			{job.ExecutionScheduled, "", job.TriggerSchedule, false},
+			{job.ExecutionQueued, "", job.TriggerSchedule, true},
+			{job.ExecutionQueued, job.ReasonRerun, job.TriggerCatchUp, true},
+			{job.ExecutionQueued, job.ReasonOverlapFree, job.TriggerSchedule, false},
+			{job.ExecutionQueued, job.ReasonOverlapTurn, job.TriggerRequest, true},
+			{job.ExecutionQueued, "", job.TriggerRequest, false},
+		} {
+			x, b := d.execution(c.state, job.ShardQueued)
+			row := &b.Executions[0].Row
+			row.Reason, row.Trigger, row.Round = c.reason, c.trigger, 2
+			d.commit(b)
+			if c.counts {
+				want.Waiting = append(want.Waiting, engine.Waiting{Job: x.JobUID, ID: x.ID, PlannedAt: x.PlannedAt, State: c.state, Reason: c.reason, Round: 2})
+			}
+		}
+		want.Seq = d.f.Seq
+		loaded, err := s.LoadPartition(ctx, 0)
+		wantVerdict(tb, "LoadPartition", err, "ok")
+		equal(tb, "loaded", loaded, want)
 	}},
 	{"Engine/load leaves what ended shards hold", func(tb TB, s store.Store) {
 		d := sit(tb, s)
