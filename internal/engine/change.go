@@ -132,6 +132,7 @@ func (e *Engine) writeCursor(c job.Cursor) {
 		e.step.cursors = map[dueKey]job.Cursor{}
 	}
 	e.step.cursors[k] = c
+	e.audited(k)
 }
 
 // dropCursor deletes the cursor of a schedule that the job does not have any more.

@@ -116,4 +116,5 @@ type Counters struct {
 
 	ClockSteps   int64 // of the clock that is planned by, and of the server's
 	WorkerClocks int64 // sessions whose clock was found wrong by more than ClockAlarm
+	Unexplained  int64 // planned instants that got neither an execution nor a decision
 }

@@ -34,6 +34,7 @@ type dueEntry struct {
 	spec   *job.Schedule
 	sched  schedule.Schedule
 	cursor job.Cursor
+	told   job.Cursor  // as the database has it once every batch so far is committed
 	known  job.Instant // schedules of the same job that are due until then are here too
 	index  int         // in the heap; -1: not there
 }
@@ -220,7 +221,7 @@ func (e *Engine) follow(def *job.Definition, c job.Cursor, known job.Instant) *d
 		if s.ID != c.Schedule {
 			continue
 		}
-		entry := &dueEntry{def: def, spec: s, cursor: c, known: known}
+		entry := &dueEntry{def: def, spec: s, cursor: c, told: c, known: known}
 		if !e.parse(entry, s.Spec) {
 			continue
 		}

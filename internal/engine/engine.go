@@ -56,6 +56,7 @@ type stepState struct {
 	created    map[job.ExecutionID]bool
 	left       map[job.ExecutionID]*execution // that wait for their instant in the database
 	handed     map[job.UID]bool               // to another partition
+	audit      map[dueKey]*dueEntry           // whose cursors are written
 	inbox      bool                           // an entry has to be read again with newer rows
 	polls      []*session                     // may have something to tell a hanging poll
 	pools      []*pool                        // something changed that may allow a grant
@@ -216,6 +217,7 @@ func (e *Engine) end() Result {
 	b := &st.batch
 	st.rows(e)
 	e.writeBackfills()
+	e.audit()
 	b.Cursors, b.DropCursors = sortedCursors(st.cursors), sortedCursors(st.dropped)
 	b.LastToken = e.token
 	if b.Empty() {

@@ -33,8 +33,9 @@ const (
 	FactJobDeleted       FactKind = "job_deleted"
 	FactAutoPaused       FactKind = "auto_paused" // a schedule is held, for Count executions of its job in a row have failed
 	FactRerun            FactKind = "rerun"
-	FactUpstream         FactKind = "upstream" // Note: the executions of its parents by which Execution was decided
-	FactBackfill         FactKind = "backfill" // To: its state; Note: its id
+	FactUpstream         FactKind = "upstream"    // Note: the executions of its parents by which Execution was decided
+	FactBackfill         FactKind = "backfill"    // To: its state; Note: its id
+	FactUnexplained      FactKind = "unexplained" // Count planned instants from PlannedAt to Until got neither an execution nor a decision
 	FactSetAside         FactKind = "set_aside"
 	FactClockStepped     FactKind = "clock_stepped" // Note: whose, and by how much
 	FactWorkerClock      FactKind = "worker_clock"  // (trace) wrong by more than ClockAlarm

@@ -126,6 +126,7 @@ func (e *Engine) fire(d *dueEntry, at job.Instant, trigger job.Trigger) bool {
 	id := job.PlannedID(def.UID, at)
 	if e.leftOut[About{Execution: id}] {
 		e.fact(Fact{Kind: FactSetAside, Execution: id, PlannedAt: at, Note: "a planned execution that is left out is not made"})
+		e.decide(def, d.cursor.Schedule, job.DecisionMissed, job.ReasonBadEntry, at, at, 1)
 		return false
 	}
 	if e.executions[id] != nil || e.step.created[id] {

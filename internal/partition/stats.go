@@ -62,6 +62,8 @@ func (y *tally) fact(f engine.Fact) {
 		}
 	case engine.FactTimedOut:
 		c.TimedOut++
+	case engine.FactUnexplained:
+		c.Unexplained += f.Count
 	}
 }
 

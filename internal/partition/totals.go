@@ -66,4 +66,5 @@ func (s *Stats) Add(o *Stats) {
 	c.Poisoned += d.Poisoned
 	c.ClockSteps += d.ClockSteps
 	c.WorkerClocks += d.WorkerClocks
+	c.Unexplained += d.Unexplained
 }
