@@ -14,6 +14,7 @@ type About struct {
 	Job       job.UID
 	Schedule  string
 	Revision  int64
+	Stamp     int64 // of its calendars
 }
 
 // String names it for the log; "" for the zero value.
@@ -36,7 +37,7 @@ func (e *Engine) About() About { return e.about }
 func (e *Engine) at(id job.ExecutionID) { e.about = About{Execution: id} }
 
 func (d *dueEntry) about() About {
-	return About{Job: d.def.UID, Schedule: d.cursor.Schedule, Revision: d.def.Revision}
+	return About{Job: d.def.UID, Schedule: d.cursor.Schedule, Revision: d.def.Revision, Stamp: d.def.Stamp()}
 }
 
 // leaveOut goes on without something that can not be decided, and tells so once.
@@ -76,7 +77,7 @@ func (e *Engine) unfit(def *job.Definition, schedule string) bool {
 	if def == nil || def.Unfit == "" {
 		return false
 	}
-	e.leaveOut(About{Job: def.UID, Schedule: schedule, Revision: def.Revision}, def.Namespace+"/"+def.Name, def.Unfit)
+	e.leaveOut(About{Job: def.UID, Schedule: schedule, Revision: def.Revision, Stamp: def.Stamp()}, def.Namespace+"/"+def.Name, def.Unfit)
 	return true
 }
 

@@ -91,10 +91,22 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 		if c.Held != 0 {
 			held = " held=" + instant(c.Held)
 		}
+		if c.Owed != 0 {
+			held += fmt.Sprintf(" owed=%s..%s", instant(c.Owed), instant(c.OwedTo))
+		}
+		if c.Stamp != 0 {
+			held += fmt.Sprintf(" calendars=%d", c.Stamp)
+		}
+		if c.Failures > 0 {
+			held += fmt.Sprintf(" failures=%d", c.Failures)
+		}
 		line("cursor %s/%s next=%s last=%s rev=%d%s", n.jobs[c.Job], c.Schedule, optional(c.Next), optional(c.Last), c.Revision, held)
 	}
 	for _, c := range batch.DropCursors {
 		line("cursor %s/%s dropped", n.jobs[c.Job], c.Schedule)
+	}
+	for _, s := range batch.Streaks {
+		line("streak %s reset=%t failed=%d", n.jobs[s.Job], s.Reset, s.Failed)
 	}
 	for _, d := range batch.Decisions {
 		line("decision %s/%s %s (%s) %s..%s ×%d", d.Name, d.Schedule, d.Kind, d.Reason, instant(d.From), instant(d.To), d.Count)

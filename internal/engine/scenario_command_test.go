@@ -80,7 +80,8 @@ func init() { // it refers to functions that refer to it
 		"open": (*scenario).doOpen, "poll": (*scenario).doPoll, "gone": (*scenario).doGone, "beat": (*scenario).doBeat,
 		"report": (*scenario).doReport, "close": (*scenario).doClose,
 		"job": (*scenario).doJob, "trigger": (*scenario).doTrigger, "cancel": (*scenario).doAsk, "rerun": (*scenario).doAsk, "reschedule": (*scenario).doAsk,
-		"suspend": (*scenario).doSuspend, "resume": (*scenario).doResume, "delete": (*scenario).doDelete,
+		"calendar": (*scenario).doCalendar,
+		"suspend":  (*scenario).doSuspend, "resume": (*scenario).doResume, "delete": (*scenario).doDelete,
 		"entry": (*scenario).doEntry, "inbox": (*scenario).doInbox, "setaside": (*scenario).doSetAside,
 		"advance": (*scenario).doAdvance, "wall": (*scenario).doWall, "pause": (*scenario).doPause, "reload": (*scenario).doReload,
 		"partition": (*scenario).doPartition,
@@ -99,7 +100,7 @@ func (s *scenario) doConfig(c *command) error {
 	k.ReadyMax, k.PageSize, k.LossMax = c.num("ready", k.ReadyMax), c.num("page", k.PageSize), c.num("losses", k.LossMax)
 	k.AnswerMax, k.ReadyBytes = c.num("answer", k.AnswerMax), c.num("bytes", k.ReadyBytes)
 	k.SoonMax, k.Behind = c.num("soon", k.SoonMax), c.num("behind", k.Behind)
-	k.CatchUpMax = c.num("catchup", k.CatchUpMax)
+	k.CatchUpMax, k.CatchUpRate = c.num("catchup", k.CatchUpMax), c.num("rate", k.CatchUpRate)
 	return c.err
 }
 

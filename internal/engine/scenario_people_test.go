@@ -37,10 +37,14 @@ func (s *scenario) doJob(c *command) error {
 		if at := c.dur("at"+n, 0); at > 0 {
 			spec.At = wallStart.Add(at).Time()
 		}
+		if names := c.str("calendars"+n, ""); names != "" {
+			spec.Calendars, spec.Closed = strings.Split(names, ","), schedule.ClosedPolicy(c.str("closed"+n, ""))
+		}
 		if spec.Cron != "" || spec.Every > 0 || !spec.At.IsZero() {
 			p.Schedules = append(p.Schedules, job.Schedule{ID: c.str("id"+n, "main"+n), Spec: spec, MaxRuns: int64(c.num("runs"+n, 0))})
 		}
 	}
+	def.Calendars = s.calendarsOf(def)
 	s.jobs[name], s.names.jobs[def.UID] = def, name
 	s.db.revisions[def.UID] = append(s.db.revisions[def.UID], def)
 	return cmpErr(c.err, s.posted(c, engine.Entry{Kind: engine.EntryJobChanged, Job: def.UID}))

@@ -15,12 +15,15 @@ import (
 // scenario is a world that is led by command lines.
 type scenario struct {
 	*world
-	names    *names
-	out      strings.Builder
-	quiet    bool // steps without a commit are not shown
-	workers  map[string]*worker
-	lives    map[string]*living
-	jobs     map[string]*job.Definition
+	names   *names
+	out     strings.Builder
+	quiet   bool // steps without a commit are not shown
+	workers map[string]*worker
+	lives   map[string]*living
+	jobs    map[string]*job.Definition
+
+	calendars map[string]*job.Calendar
+
 	requests int
 	together []engine.Event // of a step that is being put together; nil outside
 	gathers  bool

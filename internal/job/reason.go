@@ -57,6 +57,7 @@ const (
 	ReasonMisfireSkip   Reason = "misfire_skip"     // missed, and the misfire policy is skip
 	ReasonMisfireLimit  Reason = "misfire_limit"    // missed, and misfire.limit newer ones were missed too
 	ReasonMisfireGiven  Reason = "misfire_given_up" // missed, was to run yet, and the job was changed before
+	ReasonClosed        Reason = "calendar_closed"  // a calendar was changed before it was planned, and has it no more
 	ReasonPaused        Reason = "paused"           // the job was paused
 	ReasonAutoPaused    Reason = "auto_paused"      // autoPause.afterFailures executions in a row had failed
 	ReasonClockStepBack Reason = "clock_went_back"  // recorded only: wall time stepped
@@ -99,6 +100,7 @@ var reasonText = map[Reason]string{
 	ReasonJobDeleted:       "the job was deleted",
 	ReasonUpstreamFailed:   "a job that it runs after ended otherwise than it has to",
 	ReasonUpstreamMissing:  "a job that it runs after did not end in time",
+	ReasonClosed:           "a calendar was changed before it was planned, and leaves it out",
 	ReasonPaused:           "the job was paused",
 	ReasonMissedDown:       "nobody planned it in time",
 	ReasonMissedWindow:     "missed longer ago than misfire.window",

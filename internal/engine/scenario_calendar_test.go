@@ -1,0 +1,53 @@
+package engine_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// doCalendar writes a new revision of a calendar, and an entry for each job that names it.
+func (s *scenario) doCalendar(c *command) error {
+	name := c.arg(0)
+	next := &job.Calendar{Namespace: "default", Name: name, Revision: 1}
+	if old := s.calendars[name]; old != nil {
+		next.Revision = old.Revision + 1
+	}
+	for _, day := range strings.Split(c.str("closed", ""), ",") {
+		if from, to, _ := strings.Cut(day, ".."); from != "" {
+			next.Spec.Closed = append(next.Spec.Closed, schedule.Dates{From: schedule.Date(from), To: schedule.Date(to), Name: "holiday"})
+		}
+	}
+	if c.has("unfit") {
+		next.Unfit = "its stored spec cannot be read"
+	}
+	if s.calendars == nil {
+		s.calendars = map[string]*job.Calendar{}
+	}
+	s.calendars[name] = next
+	for _, of := range slices.Sorted(maps.Keys(s.jobs)) {
+		if !slices.Contains(s.jobs[of].Spec.Calendars(), name) {
+			continue
+		}
+		c.args[0] = of
+		if err := s.amend(c, engine.EntryJobChanged, func(d *job.Definition) { d.Calendars = s.calendarsOf(d) }); err != nil {
+			return err
+		}
+	}
+	return c.err
+}
+
+// calendarsOf are those that a definition names, as they are now.
+func (s *scenario) calendarsOf(d *job.Definition) map[string]*job.Calendar {
+	found := map[string]*job.Calendar{}
+	for _, name := range d.Spec.Calendars() {
+		if c := s.calendars[name]; c != nil {
+			found[name] = c
+		}
+	}
+	return found
+}
