@@ -30,7 +30,7 @@ func (o ChangeOptions) header() http.Header {
 	return http.Header{"If-Match": {strconv.Quote(strconv.FormatInt(o.IfRevision, 10))}}
 }
 
-// Apply creates and changes a set of jobs, all of it or nothing. Documents without a namespace go to the
+// Apply creates and changes a set of jobs and calendars, all of it or nothing. Documents without a namespace go to the
 // client's. Every fault of a refused set is in Problem.Errors, with fields such as
 // documents[3].job.spec.pool. Sending an applied set again changes nothing, so the call is repeated while
 // servers are unavailable, but not when it prunes or guards revisions.
@@ -44,6 +44,9 @@ func (c *Client) Apply(ctx context.Context, in ApplyRequest) (ApplyResult, error
 	repeatable := in.DryRun || in.Prune == ""
 	for i := range in.Documents {
 		repeatable = repeatable && (in.DryRun || in.Documents[i].IfRevision == 0)
+	}
+	for i := range in.Calendars {
+		repeatable = repeatable && (in.DryRun || in.Calendars[i].IfRevision == 0)
 	}
 	return send[ApplyResult](ctx, c, request{op: "apply jobs", method: http.MethodPost, path: "/api/v1/apply", body: in}, repeatable)
 }

@@ -57,17 +57,19 @@ type AfterSpec struct {
 
 // ScheduleSpec says when; exactly one of cron, every, delay and at.
 type ScheduleSpec struct {
-	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first), six (second first), or Quartz; a macro such as @daily; H is a value that the job's name chooses."`
-	Dialect  string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz" doc:"Of cron; default: 5 fields unix5, 7 quartz, 6 seconds6 unless it can only be Quartz (? L W #)."`
-	TimeZone string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
-	DST      *DSTSpec   `json:"dst,omitempty" doc:"What steps of the clock do to times of day; for cron."`
-	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
-	Phase    Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Of every, at most one period: it counts from 1970-01-01T00:00:00Z plus this, not from the job's creation."`
-	Delay    Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed delay after the end of the last execution that the schedule made, the first one after the job's creation; at least 1s."`
-	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
-	StartAt  *time.Time `json:"startAt,omitempty" doc:"Nothing is due before."`
-	EndAt    *time.Time `json:"endAt,omitempty" doc:"Nothing is due after."`
-	Jitter   Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Each instant moves later by up to this, always by the same for one job and instant; at most 1h."`
+	Cron      string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first), six (second first), or Quartz; a macro such as @daily; H is a value that the job's name chooses."`
+	Dialect   string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz" doc:"Of cron; default: 5 fields unix5, 7 quartz, 6 seconds6 unless it can only be Quartz (? L W #)."`
+	TimeZone  string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron, and of the days of calendars; default UTC."`
+	DST       *DSTSpec   `json:"dst,omitempty" doc:"What steps of the clock do to times of day; for cron."`
+	Every     Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
+	Phase     Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Of every, at most one period: it counts from 1970-01-01T00:00:00Z plus this, not from the job's creation."`
+	Delay     Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed delay after the end of the last execution that the schedule made, the first one after the job's creation; at least 1s."`
+	At        *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
+	StartAt   *time.Time `json:"startAt,omitempty" doc:"Nothing is due before."`
+	EndAt     *time.Time `json:"endAt,omitempty" doc:"Nothing is due after."`
+	Jitter    Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Each instant moves later by up to this, always by the same for one job and instant; at most 1h."`
+	Calendars []string   `json:"calendars,omitempty" maxItems:"8" doc:"Names of calendars of the namespace: nothing is due outside of what all of them have open."`
+	Closed    string     `json:"closed,omitempty" enum:"skip,next,previous" doc:"Of instants on a day that a calendar closes: skip (default) leaves them out, next and previous move them to the same time of the next or previous open day. Outside of the hours of an open day they are always left out."`
 }
 
 // OverlapSpec says what becomes of an execution that comes while another one of its job has not ended. A job that declares
@@ -127,8 +129,10 @@ type JobList struct {
 	Next  string `json:"next,omitempty" doc:"Pass as after to get the next page."`
 }
 
-// TriggerRequest asks for an execution now.
+// TriggerRequest asks for an execution: now, or at a later instant.
 type TriggerRequest struct {
+	At     *time.Time      `json:"at,omitempty" doc:"Not before this instant, at most 10 years ahead; one that has passed means now."`
+	In     Duration        `json:"in,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Not before so much time from now, such as 30m; at most 10 years. Instead of at."`
 	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, taken instead when neither is one; one object alone is refused."`
 }
 
@@ -137,6 +141,9 @@ type Triggered struct {
 	Execution string `json:"execution" doc:"Id of the execution."`
 	Repeated  bool   `json:"repeated,omitempty" doc:"The Idempotency-Key was known: this is the execution it made."`
 	Effect    string `json:"effect" enum:"effective,pending"`
+
+	PlannedAt *time.Time `json:"plannedAt,omitempty" doc:"The instant that it is planned for."`
+	Past      bool       `json:"past,omitempty" doc:"The instant that was asked for has passed: it runs now."`
 }
 
 // TriggerManyRequest asks for many executions at once, all of them or none.
@@ -144,10 +151,12 @@ type TriggerManyRequest struct {
 	Items []TriggerItem `json:"items" minItems:"1" maxItems:"1000" nullable:"false"`
 }
 
-// TriggerItem asks for one execution of a job.
+// TriggerItem asks for one execution of a job: now, or at a later instant.
 type TriggerItem struct {
+	At     *time.Time      `json:"at,omitempty" doc:"Not before this instant, at most 10 years ahead; one that has passed means now."`
+	In     Duration        `json:"in,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Not before so much time from now, such as 30m; at most 10 years. Instead of at."`
 	Job    string          `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the job."`
-	Key    string          `json:"key,omitempty" pattern:"^[!-~]{1,128}$" doc:"Idempotency key: for 24 hours the same key of the same job leads to the same execution."`
+	Key    string          `json:"key,omitempty" pattern:"^[!-~]{1,128}$" doc:"Idempotency key: until 24 hours behind the instant asked for the same key of the same job leads to the same execution."`
 	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, taken instead when neither is one; one object alone is refused."`
 }
 
@@ -161,6 +170,9 @@ type TriggeredMany struct {
 type TriggeredItem struct {
 	Execution string `json:"execution" doc:"Id of the execution."`
 	Repeated  bool   `json:"repeated,omitempty" doc:"The key was known: this is the execution it made."`
+
+	PlannedAt *time.Time `json:"plannedAt,omitempty" doc:"The instant that it is planned for; absent when it was repeated."`
+	Past      bool       `json:"past,omitempty" doc:"The instant that was asked for has passed: it runs now."`
 }
 
 // Asked is the answer to a cancel or rerun.

@@ -7,30 +7,32 @@ import (
 
 // NamedSchedule is one of several schedules of a job; exactly one of cron, every and at.
 type NamedSchedule struct {
-	Name     string     `json:"name" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Unique in the job; main is the name of spec.schedule. Renaming one starts it anew."`
-	Cron     string     `json:"cron,omitempty" maxLength:"256" doc:"As in spec.schedule, like all that follows."`
-	Dialect  string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz"`
-	TimeZone string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
-	DST      *DSTSpec   `json:"dst,omitempty"`
-	Every    Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
-	Phase    Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
-	Delay    Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
-	At       *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
-	StartAt  *time.Time `json:"startAt,omitempty"`
-	EndAt    *time.Time `json:"endAt,omitempty"`
-	Jitter   Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
+	Name      string     `json:"name" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Unique in the job; main is the name of spec.schedule. Renaming one starts it anew."`
+	Cron      string     `json:"cron,omitempty" maxLength:"256" doc:"As in spec.schedule, like all that follows."`
+	Dialect   string     `json:"dialect,omitempty" enum:"unix5,seconds6,quartz"`
+	TimeZone  string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
+	DST       *DSTSpec   `json:"dst,omitempty"`
+	Every     Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
+	Phase     Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
+	Delay     Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
+	At        *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
+	StartAt   *time.Time `json:"startAt,omitempty"`
+	EndAt     *time.Time `json:"endAt,omitempty"`
+	Jitter    Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
+	Calendars []string   `json:"calendars,omitempty" maxItems:"8"`
+	Closed    string     `json:"closed,omitempty" enum:"skip,next,previous"`
 }
 
 // Schedule is s without its name.
 func (s *NamedSchedule) Schedule() ScheduleSpec {
 	return ScheduleSpec{Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, Delay: s.Delay, At: s.At,
-		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter}
+		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed}
 }
 
 // Named is s with a name.
 func (s *ScheduleSpec) Named(name string) NamedSchedule {
 	return NamedSchedule{Name: name, Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, Delay: s.Delay, At: s.At,
-		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter}
+		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed}
 }
 
 // JobPause tells that a job is paused: its schedules do not fire, requests still run.
@@ -48,8 +50,9 @@ type PauseRequest struct {
 	Reason string     `json:"reason,omitempty" maxLength:"1024"`
 }
 
-// ApplyRequest creates and changes jobs, all of them or none.
+// ApplyRequest creates and changes jobs and calendars, all of them or none. Jobs may name calendars of the set.
 type ApplyRequest struct {
+	Calendars []ApplyCalendar `json:"calendars,omitempty" maxItems:"1000"`
 	Documents []ApplyDocument `json:"documents" maxItems:"1000" nullable:"false"`
 	Namespace string          `json:"namespace,omitempty" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of documents that name none; default \"default\"."`
 	DryRun    bool            `json:"dryRun,omitempty" doc:"Judge everything, write nothing."`
@@ -66,8 +69,9 @@ type ApplyDocument struct {
 
 // ApplyResult is the answer to an ApplyRequest: the documents in their order, then the pruned jobs.
 type ApplyResult struct {
-	Items  []AppliedJob `json:"items" nullable:"false"`
-	DryRun bool         `json:"dryRun,omitempty"`
+	Calendars []AppliedCalendar `json:"calendars,omitempty" doc:"In their order."`
+	Items     []AppliedJob      `json:"items" nullable:"false"`
+	DryRun    bool              `json:"dryRun,omitempty"`
 }
 
 // AppliedJob is what becomes of one job of a set.

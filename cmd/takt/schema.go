@@ -12,22 +12,23 @@ import (
 func newSchemaCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
-		Use:   "schema job[.FIELD]…",
-		Short: "Print the JSON Schema of job files, or explain one field",
-		Long: `Print the JSON Schema of job files, or explain one field. It needs no server. Editors complete and check
+		Use:   "schema job|calendar[.FIELD]…",
+		Short: "Print the JSON Schema of documents, or explain one field",
+		Long: `Print the JSON Schema of documents of a kind, job or calendar, or explain one field. It needs no server. Editors complete and check
 job files by the schema: write it to a file and put this line on top of a job file:
 
   # yaml-language-server: $schema=./job.schema.json`,
 		Example: `  takt schema job > job.schema.json
-  takt schema job.spec.retry`,
+  takt schema job.spec.retry
+  takt schema calendar.spec.closed`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w := cmd.OutOrStdout()
-			if args[0] == "job" {
-				text, err := jobfile.Schema()
-				if err != nil {
-					return err
-				}
+			text, whole, err := jobfile.Schema(args[0])
+			if err != nil {
+				return err
+			}
+			if whole {
 				_, err = w.Write(text)
 				return err
 			}

@@ -16,7 +16,11 @@ import (
 
 // changes are the fields that differ between two revisions, by path; nil stands for no document.
 func changes(before, after *job.Definition) []takt.FieldChange {
-	a, b := flat(before), flat(after)
+	return differences(flat(before), flat(after))
+}
+
+// differences are the paths whose values differ.
+func differences(a, b map[string]json.RawMessage) []takt.FieldChange {
 	paths := make([]string, 0, len(a)+len(b))
 	for p := range a {
 		paths = append(paths, p)
@@ -136,6 +140,9 @@ func setProblem(set *job.SetError) (kind job.Kind, code, detail string, fields [
 			code = "documents_refused"
 		}
 		at := fmt.Sprintf("documents[%d].job", x.Index)
+		if x.Calendar {
+			at = fmt.Sprintf("calendars[%d].calendar", x.Index)
+		}
 		f := takt.ProblemError{Field: at, Message: x.Err.Message, Code: x.Err.Code, Hint: x.Err.Hint}
 		if x.Err.Field != "" {
 			f.Field += "." + x.Err.Field

@@ -78,7 +78,7 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 
 func toScheduleSpec(d *takt.ScheduleSpec, field string) (schedule.Spec, error) {
 	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Phase: d.Phase.Std(), Delay: d.Delay.Std(),
-		Start: moment(d.StartAt), End: moment(d.EndAt), Jitter: d.Jitter.Std()}
+		Start: moment(d.StartAt), End: moment(d.EndAt), Jitter: d.Jitter.Std(), Calendars: some(d.Calendars), Closed: schedule.ClosedPolicy(d.Closed)}
 	if d.DST != nil {
 		s.DST = schedule.DST{Gap: schedule.GapPolicy(d.DST.Gap), Overlap: schedule.OverlapPolicy(d.DST.Overlap)}
 	}
@@ -107,7 +107,7 @@ func moment(t *time.Time) time.Time {
 // fromScheduleSpec is toScheduleSpec backwards.
 func fromScheduleSpec(s *schedule.Spec) takt.ScheduleSpec {
 	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Phase: takt.Duration(s.Phase), Delay: takt.Duration(s.Delay),
-		At: instant(job.InstantOf(s.At)), StartAt: instant(job.InstantOf(s.Start)), EndAt: instant(job.InstantOf(s.End)), Jitter: takt.Duration(s.Jitter)}
+		At: instant(job.InstantOf(s.At)), StartAt: instant(job.InstantOf(s.Start)), EndAt: instant(job.InstantOf(s.End)), Jitter: takt.Duration(s.Jitter), Calendars: s.Calendars, Closed: string(s.Closed)}
 	if s.DST != (schedule.DST{}) {
 		d.DST = &takt.DSTSpec{Gap: string(s.DST.Gap), Overlap: string(s.DST.Overlap)}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -49,7 +50,7 @@ func (s *server) jobs() {
 	const one = pathPeople + "/jobs/{name}"
 	people, tags := intake{limit: s.limits.Body}, []string{"jobs"}
 	register(s, huma.Operation{OperationID: "applyJobs", Method: http.MethodPost, Path: pathApply, Tags: tags,
-		Summary: "Create and change a set of jobs, all or nothing",
+		Summary: "Create and change a set of jobs and calendars, all or nothing",
 		Description: "Every document is judged; when one is refused, nothing is written and each fault is named with its document. " +
 			"With dryRun nothing is written either way."}, intake{limit: setBodies * s.limits.Body, patience: setTimeout}, s.applyJobs)
 	register(s, huma.Operation{OperationID: "deleteJob", Method: http.MethodDelete, Path: one, Tags: tags,
@@ -76,14 +77,18 @@ func (s *server) applyJobs(ctx context.Context, in *struct{ Body takt.ApplyReque
 		r.Prune = &selector
 	}
 	var refused job.SetError
+	for i := range b.Calendars {
+		d := &b.Calendars[i]
+		put, err := toCalendar(cmp.Or(d.Calendar.Metadata.Namespace, b.Namespace, "default"), d.Calendar.Metadata.Name, &d.Calendar)
+		if e, bad := asError(err); bad {
+			refused.AddCalendar(i, e)
+		}
+		put.IfRevision = d.IfRevision
+		r.Calendars = append(r.Calendars, put)
+	}
 	for i := range b.Documents {
 		d := &b.Documents[i]
-		namespace := d.Job.Metadata.Namespace
-		for _, other := range []string{b.Namespace, "default"} {
-			if namespace == "" {
-				namespace = other
-			}
-		}
+		namespace := cmp.Or(d.Job.Metadata.Namespace, b.Namespace, "default")
 		put, err := toPut(namespace, d.Job.Metadata.Name, &d.Job)
 		if e, bad := asError(err); bad {
 			refused.Add(i, e)
@@ -98,9 +103,12 @@ func (s *server) applyJobs(ctx context.Context, in *struct{ Body takt.ApplyReque
 	if err != nil {
 		return nil, err
 	}
-	out := takt.ApplyResult{Items: make([]takt.AppliedJob, len(done)), DryRun: b.DryRun}
-	for i := range done {
-		out.Items[i] = s.fromApplied(&done[i], b.DryRun)
+	out := takt.ApplyResult{Items: make([]takt.AppliedJob, len(done.Jobs)), DryRun: b.DryRun}
+	for i := range done.Calendars {
+		out.Calendars = append(out.Calendars, fromAppliedCalendar(&done.Calendars[i], b.DryRun))
+	}
+	for i := range done.Jobs {
+		out.Items[i] = s.fromApplied(&done.Jobs[i], b.DryRun)
 	}
 	return &answer[takt.ApplyResult]{out}, nil
 }

@@ -19,6 +19,8 @@ func (c *Changed) Error() string { return "changed by " + c.Have.Change.By }
 
 func asError(err error) (*job.Error, bool) { return errors.AsType[*job.Error](err) }
 
+func asSet(err error) (*job.SetError, bool) { return errors.AsType[*job.SetError](err) }
+
 // explain adds to a "revision_changed" what has changed since. When that can not be read, the error stays
 // as it is.
 func (c *Control) explain(ctx context.Context, namespace, name string, base int64, err error) error {
@@ -41,12 +43,15 @@ func (c *Control) explain(ctx context.Context, namespace, name string, base int6
 }
 
 func (c *Control) explainSet(ctx context.Context, items []store.PutJob, err error) error {
-	set, ok := errors.AsType[*job.SetError](err)
+	set, ok := asSet(err)
 	if !ok {
 		return err
 	}
 	for i := range set.Items {
 		x := &set.Items[i]
+		if x.Calendar {
+			continue
+		}
 		d := &items[x.Index]
 		if e, ok := asError(c.explain(ctx, d.Definition.Namespace, d.Definition.Name, d.IfRevision, x.Err)); ok {
 			x.Err = e

@@ -42,6 +42,8 @@ type Config struct {
 	EffectWait time.Duration
 	// LiveWait bounds the look into an owner's memory; 0: 2 s.
 	LiveWait time.Duration
+	// Level is the newest engine.Level that all live servers know; nil: this one's.
+	Level func() int
 	// LogLimit bounds the log of one attempt, in bytes; 0: DefaultLogLimit.
 	LogLimit int64
 }
@@ -60,6 +62,7 @@ type Control struct {
 	random     io.Reader
 	effectWait time.Duration
 	liveWait   time.Duration
+	level      func() int
 }
 
 // New makes a Control. A missing part is a wiring mistake and panics.
@@ -80,7 +83,7 @@ func New(c Config) *Control {
 		c.LogLimit = DefaultLogLimit
 	}
 	return &Control{write: c.Control, read: c.Reader, logs: c.Logs, sweeper: c.Sweeper, keep: c.Keep.Filled(), logLimit: c.LogLimit, owners: c.Owners, now: c.Now, random: c.Random,
-		effectWait: c.EffectWait, liveWait: c.LiveWait}
+		effectWait: c.EffectWait, liveWait: c.LiveWait, level: c.Level}
 }
 
 // effect wakes the owner and waits until it has consumed the entry, at most EffectWait. It is called

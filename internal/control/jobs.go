@@ -18,12 +18,20 @@ const (
 	MaxReason = 1024 // characters of why
 )
 
-// ApplyRequest creates and changes a set of jobs, all of it or nothing.
+// ApplyRequest creates and changes a set of jobs and calendars, all of it or nothing.
 type ApplyRequest struct {
+	Calendars []CalendarRequest
+
 	Items  []PutRequest // their Change is the set's
 	Prune  *job.Selector
 	DryRun bool
 	Change job.Change
+}
+
+// AppliedSet is what became of a set.
+type AppliedSet struct {
+	Calendars []AppliedCalendar
+	Jobs      []Applied // the items, then what was pruned
 }
 
 // Applied is what became of one job of a set.
@@ -37,14 +45,14 @@ type Applied struct {
 
 // Apply writes a set of jobs. A refused set is a *job.SetError that names every refused item. Prune deletes
 // the jobs that it selects and that are not in the set, in the namespaces of the set.
-func (c *Control) Apply(ctx context.Context, r ApplyRequest) ([]Applied, error) {
+func (c *Control) Apply(ctx context.Context, r ApplyRequest) (AppliedSet, error) {
 	set, err := c.checkSet(&r)
 	if err != nil {
-		return nil, err
+		return AppliedSet{}, err
 	}
 	done, err := c.write.ApplyJobs(ctx, set)
 	if err != nil {
-		return nil, c.explainSet(ctx, set.Items, err)
+		return AppliedSet{}, c.explainSet(ctx, set.Items, err)
 	}
 	receipts := make([]store.Written, len(done.Jobs))
 	for i := range done.Jobs {
@@ -55,7 +63,7 @@ func (c *Control) Apply(ctx context.Context, r ApplyRequest) ([]Applied, error) 
 	for i, d := range done.Jobs {
 		out[i] = Applied{AppliedJob: d, Row: store.JobRow{Definition: d.Definition}, Effect: effects[i]}
 		if d.Before != nil {
-			out[i].FiresBefore = Fires(d.Before, c.now(), previewed)
+			out[i].FiresBefore = Fires(calendarsBefore(d.Before, done.Calendars), c.now(), previewed)
 		}
 		if d.Action == store.ActionPruned {
 			continue
@@ -65,7 +73,7 @@ func (c *Control) Apply(ctx context.Context, r ApplyRequest) ([]Applied, error) 
 			out[i].Row.Cursors = row.Cursors
 		}
 	}
-	return out, nil
+	return AppliedSet{Calendars: c.told(ctx, done.Calendars), Jobs: out}, nil
 }
 
 // checkSet judges every item without looking elsewhere.
@@ -74,12 +82,16 @@ func (c *Control) checkSet(r *ApplyRequest) (store.ApplyJobs, error) {
 	if err := checkChange(r.Change); err != nil {
 		return out, err
 	}
-	if len(r.Items) > MaxSet {
-		return out, job.Errorf(job.KindTooLarge, "too_many_documents", "the set has %d jobs, at most %d are taken", len(r.Items), MaxSet)
+	if n := len(r.Items) + len(r.Calendars); n > MaxSet {
+		return out, job.Errorf(job.KindTooLarge, "too_many_documents", "the set has %d documents, at most %d are taken", n, MaxSet)
+	}
+	if err := c.calendarsKnown(len(r.Calendars) > 0, r.Items); err != nil {
+		return out, err
 	}
 	var refused job.SetError
 	seen, namespaces := map[string]int{}, []string{}
 	at, known := c.instant(), map[string]bool{}
+	out.Calendars = c.checkCalendars(r, at, &refused)
 	for i := range r.Items {
 		item := &r.Items[i]
 		if e, bad := asError(checkPut(item)); bad {

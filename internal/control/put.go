@@ -33,6 +33,9 @@ func (c *Control) PutJob(ctx context.Context, r PutRequest) (Put, error) {
 	if err := checkChange(r.Change); err != nil {
 		return Put{}, err
 	}
+	if err := c.calendarsKnown(false, []PutRequest{r}); err != nil {
+		return Put{}, err
+	}
 	put, err := c.toStore(&r, c.instant())
 	if err != nil {
 		return Put{}, err
@@ -66,7 +69,7 @@ func planned(row store.JobRow) bool {
 	for _, s := range row.Definition.Spec.Schedules {
 		known := false
 		for _, cur := range row.Cursors {
-			known = known || cur.Schedule == s.ID && cur.Revision == row.Definition.Revision
+			known = known || cur.Schedule == s.ID && cur.Revision == row.Definition.Revision && cur.Stamp == row.Definition.Stamp()
 		}
 		if !known {
 			return false

@@ -25,6 +25,8 @@ type Doc struct {
 	Line int // of its first field
 	Job  takt.Job
 
+	Calendar *takt.Calendar // of a document of kind Calendar; then Job is empty
+
 	text   []byte // of the file
 	places places
 }
@@ -113,10 +115,17 @@ func read(file string, data []byte, body ast.Node) (Doc, Errors) {
 	if hint := otherKinds[kindOf(body)]; hint != "" {
 		return doc, Errors{doc.At("kind", "this is a document of kind "+kindOf(body)+", not of kind Job", hint)}
 	}
-	registry, root := jobSchema()
+	schema := jobSchema
+	if kindOf(body) == "Calendar" {
+		schema = calendarSchema
+	}
+	registry, root := schema()
 	text, faults := doc.judge(body, registry, resolve(registry, root))
 	if text == nil {
 		return doc, faults
+	}
+	if kindOf(body) == "Calendar" {
+		return doc, doc.readCalendar(text, faults)
 	}
 	faults = append(faults, doc.checkRules(text, faults)...)
 	if len(faults) > 0 {

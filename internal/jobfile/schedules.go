@@ -75,6 +75,9 @@ func (d *Doc) checkName(name, field string, seen map[string]bool) (faults Errors
 }
 
 func (d *Doc) checkSchedule(s *takt.ScheduleSpec, field string) Errors {
+	if faults := d.checkCalendarNames(s.Calendars, field); len(faults) > 0 {
+		return faults
+	}
 	_, err := schedule.Parse(SpecOf(s), time.Unix(0, 0))
 	if bad, ok := errors.AsType[*schedule.Error](err); ok {
 		text := *bad
@@ -99,7 +102,8 @@ func SpecOf(s *takt.ScheduleSpec) schedule.Spec {
 		return *t
 	}
 	spec := schedule.Spec{Cron: s.Cron, Dialect: schedule.Dialect(s.Dialect), TimeZone: s.TimeZone, Every: s.Every.Std(), Phase: s.Phase.Std(),
-		At: at(s.At), Start: at(s.StartAt), End: at(s.EndAt), Jitter: s.Jitter.Std()}
+		At: at(s.At), Start: at(s.StartAt), End: at(s.EndAt), Jitter: s.Jitter.Std(),
+		Calendars: s.Calendars, Closed: schedule.ClosedPolicy(s.Closed), Resolve: alwaysOpen}
 	if s.DST != nil {
 		spec.DST = schedule.DST{Gap: schedule.GapPolicy(s.DST.Gap), Overlap: schedule.OverlapPolicy(s.DST.Overlap)}
 	}

@@ -33,25 +33,30 @@ var jobSchema = sync.OnceValues(func() (huma.Registry, *huma.Schema) {
 	return registry, registry.Schema(reflect.TypeFor[takt.Job](), true, "Job")
 })
 
-// Schema is the JSON Schema of job documents, for editors.
-func Schema() ([]byte, error) {
-	registry, root := jobSchema()
-	text, err := json.MarshalIndent(map[string]any{
-		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Takt job", "$ref": root.Ref, "$defs": registry.Map(),
+// Schema is the JSON Schema of documents of a kind, job or calendar, for editors; false: there is no such kind.
+func Schema(kind string) (text []byte, known bool, err error) {
+	schema := schemas[kind]
+	if schema == nil {
+		return nil, false, nil
+	}
+	registry, root := schema()
+	text, err = json.MarshalIndent(map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Takt " + kind, "$ref": root.Ref, "$defs": registry.Map(),
 	}, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("write the schema: %w", err)
+		return nil, true, fmt.Errorf("write the schema: %w", err)
 	}
-	return append(text, '\n'), nil
+	return append(text, '\n'), true, nil
 }
 
 // Explain tells about one field, by a path such as job.spec.retry. The error names what is known there.
 func Explain(path string) (Field, error) {
-	registry, root := jobSchema()
 	names := strings.Split(path, ".")
-	if names[0] != "job" {
-		return Field{}, fmt.Errorf("%.80q: a path begins with job", path)
+	schema := schemas[names[0]]
+	if schema == nil {
+		return Field{}, fmt.Errorf("%.80q: a path begins with job or calendar", path)
 	}
+	registry, root := schema()
 	at, required, self := resolve(registry, root), true, root
 	for i, name := range names[1:] {
 		next, there := at.Properties[name]

@@ -11,7 +11,7 @@ import (
 
 // Every reference of the schema leads somewhere, and what may not be written is refused.
 func TestSchema(t *testing.T) {
-	text, err := jobfile.Schema()
+	text, _, err := jobfile.Schema("job")
 	if err != nil {
 		t.Fatal(err)
 	}
