@@ -100,8 +100,13 @@ func (b *debtBook) of(u job.UID, all []*dueEntry) {
 
 // unknown tells that what a job owes is in the database and was not read with all its schedules yet.
 func (b *debtBook) unknown(u job.UID, all []*dueEntry) bool {
-	owes := slices.ContainsFunc(all, func(x *dueEntry) bool { return x.cursor.Owed != 0 })
-	return owes && b.unread && b.jobs[u] == nil
+	if b.jobs[u] != nil || !slices.ContainsFunc(all, func(x *dueEntry) bool { return x.cursor.Owed != 0 }) {
+		return false
+	}
+	if !b.unread { // it came from another partition
+		b.again()
+	}
+	return true
 }
 
 // block lets a job wait until there may be room.

@@ -213,7 +213,7 @@ func (t *town) judge() error {
 			return fmt.Errorf("entries stay in the inbox of partition %d: %+v", p, w.db.inbox)
 		}
 		for id, x := range w.db.live {
-			if x.row.Trigger == job.TriggerSchedule {
+			if x.row.Trigger == job.TriggerSchedule || x.row.Trigger == job.TriggerCatchUp {
 				made[id]++
 			}
 			if place(x.row.Pool) != p {
@@ -260,7 +260,7 @@ func (t *town) fates(j *resident, def *job.Definition, made map[job.ExecutionID]
 				continue
 			}
 			if begun && (fates == 0 || fates > 1 && len(def.Spec.Schedules) == 1) {
-				return fmt.Errorf("I02: instant %s of %s/%s has %d fates", instant(at), j.name, s.ID, fates)
+				return fmt.Errorf("I02: instant %s of %s/%s has %d fates; its cursor: %+v", instant(at), j.name, s.ID, fates, t.db().cursors[cursorKey{def.UID, s.ID}])
 			}
 			n += fates
 		}
