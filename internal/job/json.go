@@ -36,13 +36,17 @@ func (a *Attempt) append(b []byte) []byte {
 		b = strconv.AppendInt(append(b, `,"endedAt":`...), int64(a.EndedAt), 10)
 	}
 	if a.Error != nil {
-		b = append(b, `,"error":{`...)
-		if a.Error.Class != "" {
-			b = append(AppendText(append(b, `"class":`...), a.Error.Class), ',')
-		}
-		b = append(AppendText(append(b, `"message":`...), a.Error.Message), '}')
+		b = a.Error.append(append(b, `,"error":`...))
 	}
 	return append(b, '}')
+}
+
+func (f *Failure) append(b []byte) []byte {
+	b = append(b, '{')
+	if f.Class != "" {
+		b = append(AppendText(append(b, `"class":`...), f.Class), ',')
+	}
+	return append(AppendText(append(b, `"message":`...), f.Message), '}')
 }
 
 // AppendText writes a JSON string, without HTML escapes.

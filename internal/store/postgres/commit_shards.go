@@ -69,8 +69,8 @@ func (w shardWrites) arrays() ([]any, error) {
 // shards writes them by kind. A shard that ends with its execution goes straight to history.
 func (c *commit) shards() error {
 	var fresh, ending, changed shardWrites
-	for i := range c.batch.Shards {
-		w := c.batch.Shards[i]
+	for i := range c.apart {
+		w := c.apart[i]
 		gone := c.ended[w.Row.Execution]
 		switch {
 		case w.From == "":
@@ -88,6 +88,13 @@ func (c *commit) shards() error {
 			return err
 		}
 		c.add(qShardInsert, args...)
+	}
+	if len(c.late) > 0 {
+		args, err := shardWrites(c.late).arrays()
+		if err != nil {
+			return err
+		}
+		c.add(qShardLate, args...)
 	}
 	if len(ending) > 0 {
 		args, err := ending.arrays()
@@ -112,7 +119,7 @@ func (c *commit) shards() error {
 func (c *commit) moveEnded() error {
 	var rest [][16]byte
 	for _, id := range c.order {
-		if gone := c.ended[id]; gone.moved != gone.total {
+		if gone := c.ended[id]; gone != nil && gone.moved != gone.total {
 			rest = append(rest, id)
 		}
 	}

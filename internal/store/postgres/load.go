@@ -244,7 +244,7 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 			if err != nil {
 				return err
 			}
-			return queued.Add(row, store.SizeOf(&row.Execution))
+			return queued.Add(row, store.SizeOfRow(&row))
 		}); err != nil {
 			return err
 		}

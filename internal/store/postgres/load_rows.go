@@ -82,13 +82,10 @@ func fillSet(r *link, page *store.Pageful[engine.Row], known definitions, set []
 		v := version{e.JobUID, e.Revision}
 		row := engine.Row{Execution: e, Shards: slices.Clone(of[e.ID]), Definition: known.of[v]}
 		share(&row)
-		size := store.SizeOf(&row.Execution)
+		size := store.SizeOfRow(&row)
 		if !counted[v] {
 			counted[v] = true
 			size += store.SizeOfDefinition(row.Definition)
-		}
-		for i := range row.Shards {
-			size += store.SizeOfShard(&row.Shards[i])
 		}
 		if !page.Take(row, size) {
 			return false, nil

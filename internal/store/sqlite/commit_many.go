@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Rows of one kind are written several by a statement: much of what a row costs is the statement around it.
@@ -36,15 +38,18 @@ func statements(marks string, text func(rows string) string) (m many) {
 }
 
 var (
-	qExecutionsInsert = statements(executionMarks, func(rows string) string {
-		return `INSERT INTO executions (` + executionColumns + `) SELECT * FROM (VALUES ` + rows + `) AS new
+	qExecutionsInsert = statements(rowMarks, func(rows string) string {
+		return `INSERT INTO executions (` + rowColumns + `) SELECT * FROM (VALUES ` + rows + `) AS new
 			WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = new.column1) ON CONFLICT DO NOTHING`
 	})
 	qExecutionsDelete = statements(`?`, func(rows string) string {
 		return `DELETE FROM executions WHERE id IN (` + rows + `) AND state = ?`
 	})
-	qExecutionsArchive = statements(executionMarks, func(rows string) string {
-		return `INSERT INTO history_executions (` + executionColumns + `) VALUES ` + rows + ` ON CONFLICT DO NOTHING`
+	qRowsDelete = statements(`?`, func(rows string) string {
+		return `DELETE FROM executions WHERE id IN (` + rows + `) AND state = ? AND shard_state = ?`
+	})
+	qExecutionsArchive = statements(rowMarks, func(rows string) string {
+		return `INSERT INTO history_executions (` + rowColumns + `) VALUES ` + rows + ` ON CONFLICT DO NOTHING`
 	})
 	qShardsInsert = statements(shardMarks, func(rows string) string {
 		return `INSERT INTO shards (` + shardColumns + `) VALUES ` + rows + ` ON CONFLICT DO NOTHING`
@@ -60,7 +65,7 @@ var (
 	})
 )
 
-// errSingly says that a row of several was refused: one by one it will tell which.
+// errSingly says that a row of several is refused: one by one it will tell which, or turn out to lie otherwise.
 var errSingly = errors.New("a row of several is refused")
 
 // all runs a statement over n rows. It fails with errSingly unless every one was touched.
@@ -88,49 +93,67 @@ func (c *commit) all(m *many, n int, row func(args []any, i int) ([]any, error),
 	return nil
 }
 
+// left are the states that a row which ends leaves: of the execution, and of the shard in it.
+type left struct {
+	state job.ExecutionState
+	shard job.ShardState
+}
+
 // executions writes those that begin and those that end several at a time, the others one by one.
 func (c *commit) executions() error {
-	var begin []*job.Execution
-	end := map[job.ExecutionState][]*job.Execution{} // by the state that they leave
-	for i := range c.batch.Executions {
-		w := &c.batch.Executions[i]
-		over := w.Row.State.Ended()
-		if over {
+	if err := c.lay(); err != nil {
+		return err
+	}
+	var begin []*store.RowWrite
+	end := map[left][]*store.RowWrite{}
+	for i := range c.rows {
+		w := &c.rows[i]
+		over := w.ExecutionWrite != nil && w.Row.State.Ended()
+		if over && w.Shard == nil {
 			c.ended[w.Row.ID] = &ending{total: max(w.Row.ShardTotal, 1)}
 			c.order = append(c.order, w.Row.ID)
 		}
 		switch {
-		case !c.singly && w.From == "" && !over:
-			begin = append(begin, &w.Row)
-		case !c.singly && w.From != "" && !w.From.Ended() && over:
-			end[w.From] = append(end[w.From], &w.Row)
-		default:
-			if err := c.execution(w); err != nil {
+		case c.singly || w.ExecutionWrite == nil || w.From.Ended() || over == (w.From == ""),
+			over && w.Shard == nil && w.Row.ShardTotal <= 1: // takes its shard along
+			if err := c.row(w); err != nil {
 				return err
 			}
+		case over:
+			from := left{w.From, w.ShardFrom()}
+			end[from] = append(end[from], w)
+		default:
+			begin = append(begin, w)
 		}
 	}
-	if err := c.all(&qExecutionsInsert, len(begin), func(args []any, i int) ([]any, error) { return executionArgs(args, begin[i]), nil }); err != nil {
+	if err := c.all(&qExecutionsInsert, len(begin), func(args []any, i int) ([]any, error) { return c.rowArgs(args, begin[i]), nil }); err != nil {
 		return err
 	}
-	for _, from := range slices.Sorted(maps.Keys(end)) {
-		rows := end[from]
-		if err := c.all(&qExecutionsDelete, len(rows), func(args []any, i int) ([]any, error) { return append(args, rows[i].ID[:]), nil }, string(from)); err != nil {
-			return err
-		}
-		if err := c.all(&qExecutionsArchive, len(rows), func(args []any, i int) ([]any, error) { return executionArgs(args, rows[i]), nil }); err != nil {
+	for _, from := range slices.SortedFunc(maps.Keys(end), func(a, b left) int { return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.shard, b.shard)) }) {
+		if err := c.endRows(from, end[from]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shards does the same; those that end with their execution go straight to history.
+func (c *commit) endRows(from left, rows []*store.RowWrite) error {
+	remove, guards := &qExecutionsDelete, []any{string(from.state)}
+	if from.shard != "" {
+		remove, guards = &qRowsDelete, append(guards, string(from.shard))
+	}
+	if err := c.all(remove, len(rows), func(args []any, i int) ([]any, error) { return append(args, rows[i].Row.ID[:]), nil }, guards...); err != nil {
+		return err
+	}
+	return c.all(&qExecutionsArchive, len(rows), func(args []any, i int) ([]any, error) { return c.rowArgs(args, rows[i]), nil })
+}
+
+// shards does the same with those that lie apart; those that end with their execution go straight to history.
 func (c *commit) shards() error {
 	var begin []*job.Shard
 	end := map[job.ShardState][]*job.Shard{}
-	for i := range c.batch.Shards {
-		w := &c.batch.Shards[i]
+	for i := range c.apart {
+		w := &c.apart[i]
 		switch gone := c.ended[w.Row.Execution]; {
 		case !c.singly && w.From == "":
 			begin = append(begin, &w.Row)
@@ -141,6 +164,11 @@ func (c *commit) shards() error {
 			if err := c.shard(w); err != nil {
 				return err
 			}
+		}
+	}
+	for i := range c.late {
+		if err := c.shard(&c.late[i]); err != nil {
+			return err
 		}
 	}
 	if err := c.all(&qShardsInsert, len(begin), func(args []any, i int) ([]any, error) { return shardArgs(args, begin[i]) }); err != nil {

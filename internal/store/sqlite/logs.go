@@ -20,9 +20,8 @@ var (
 	qLogHeads = statement(`SELECT shard, token, attempt, next, closed, bytes, dropped_lines, dropped_bytes FROM logs
 		WHERE execution = ?1 AND shard BETWEEN ?2 AND ?3 ORDER BY shard, token`)
 
-	qLogGrantedLive    = statement(`SELECT e.namespace, s.attempts FROM shards s JOIN executions e ON e.id = s.execution WHERE s.execution = ? AND s.idx = ?`)
-	qLogGrantedHistory = statement(`SELECT e.namespace, s.attempts FROM history_shards s JOIN history_executions e ON e.id = s.execution
-		WHERE s.execution = ? AND s.idx = ?`)
+	qLogGrantedLive    = logGranted("shards", "executions")
+	qLogGrantedHistory = logGranted("history_shards", "history_executions")
 
 	qLogChunkInsert = statement(`INSERT INTO log_chunks (execution, shard, token, attempt, first, at, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
 	qLogChunks      = logChunks("log_chunks_execution", ``)
@@ -41,6 +40,12 @@ const logOver = ` AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = logs.e
 func logChunks(index, more string) query {
 	return statement(`SELECT id, shard, token, attempt, first, size, body FROM log_chunks INDEXED BY ` + index + `
 		WHERE execution = ?1 AND id >= ?2 AND (?3 = 0 OR attempt = ?3) AND at >= max(?4, 0)` + more + ` ORDER BY id`)
+}
+
+// logGranted: a shard lies in the row of its execution, or apart.
+func logGranted(shards, executions string) query {
+	return statement(`SELECT e.namespace, e.shard, s.attempts FROM ` + executions + ` e LEFT JOIN ` + shards + ` s ON s.execution = e.id AND s.idx = ?2
+		WHERE e.id = ?1 AND (s.idx IS NOT NULL OR e.shard_state IS NOT NULL AND ?2 = 0)`)
 }
 
 // logHead is a row of logs.
@@ -131,8 +136,8 @@ func late(a *job.Attempt, at job.Instant) bool {
 func granted(w *link, c *store.LogChunk) (*job.Attempt, string, error) {
 	for _, q := range []query{qLogGrantedLive, qLogGrantedHistory} {
 		var namespace string
-		var text sql.NullString
-		found, err := w.one(q, []any{c.Execution[:], int64(c.Shard)}, &namespace, &text)
+		var inRow, text sql.NullString
+		found, err := w.one(q, []any{c.Execution[:], int64(c.Shard)}, &namespace, &inRow, &text)
 		if err != nil || !found {
 			if err != nil {
 				return nil, "", err
@@ -142,6 +147,9 @@ func granted(w *link, c *store.LogChunk) (*job.Attempt, string, error) {
 		var attempts []job.Attempt
 		if err := decode("attempts of a shard", text, &attempts); err != nil {
 			return nil, "", err
+		}
+		if inRow.Valid {
+			attempts = store.ReadShardInRow(c.Execution, "", []byte(inRow.String)).Attempts
 		}
 		i := slices.IndexFunc(attempts, func(a job.Attempt) bool { return a.Token == c.Token })
 		if i < 0 {

@@ -44,7 +44,7 @@ var forgetCases = []examCase{
 		equal(tb, "while an execution is kept", sweep(10), 0)
 		n, err := s.SweepExecutions(ctx, "ns", noon+50, 100)
 		wantVerdict(tb, "SweepExecutions", err, "ok")
-		equal(tb, "its execution and shard", n, 2)
+		equal(tb, "its execution, with the shard in its row", n, 1)
 		_, err = s.Execution(ctx, "ns", ended.ID)
 		wantVerdict(tb, "Execution", err, "not_found/execution_not_found")
 		equal(tb, "two revisions", sweep(2), 2)

@@ -33,8 +33,11 @@ func unfitRows(tb TB, s store.Store) {
 		cursors = append(cursors, job.Cursor{Job: def.UID, Schedule: "main", Revision: 1, Next: noon, Last: 1})
 	}
 	d.commit(engine.Batch{Cursors: cursors})
-	var ids [5]job.ExecutionID
+	var ids [7]job.ExecutionID
 	for i := range ids {
+		if d.level = engine.Level; i == 2 || i == 3 { // their shards lie apart
+			d.level = 0
+		}
 		e, b := d.execution(job.ExecutionRunning, job.ShardRunning)
 		row := &b.Executions[0].Row
 		row.JobUID, row.ID = job.UID{3}, job.PlannedID(job.UID{3}, e.PlannedAt)
@@ -56,6 +59,8 @@ func unfitRows(tb TB, s store.Store) {
 	spoil(`UPDATE executions SET params = '{' WHERE request_key = 'b'`)
 	spoil(`UPDATE shards SET state = '' WHERE worker = 'c'`)
 	spoil(`UPDATE shards SET attempts = '[{]', checkpoint = 'x' WHERE worker = 'd'`)
+	spoil(`UPDATE executions SET shard_state = '' WHERE request_key = 'f'`)
+	spoil(`UPDATE executions SET shard = '{"checkpoint":' WHERE request_key = 'g'`)
 	spoil(`UPDATE sessions SET handlers = 'h' WHERE id = 's1'`)
 	spoil(`UPDATE inbox SET payload = '' WHERE id = (SELECT max(id) FROM inbox)`)
 
@@ -73,7 +78,7 @@ func unfitRows(tb TB, s store.Store) {
 	for _, row := range loaded.Executions {
 		live[row.Execution.ID] = row.Execution.Unfit == "" && row.Shards[0].Unfit == ""
 	}
-	equal(tb, "what is under way and fit", live, map[job.ExecutionID]bool{ids[0]: false, ids[1]: false, ids[2]: false, ids[3]: false, ids[4]: true})
+	equal(tb, "what is under way and fit", live, map[job.ExecutionID]bool{ids[0]: false, ids[1]: false, ids[2]: false, ids[3]: false, ids[4]: true, ids[5]: false, ids[6]: false})
 	sessions := map[job.SessionID]bool{}
 	for _, row := range loaded.Sessions {
 		sessions[row.ID] = row.Unfit == ""
@@ -94,7 +99,7 @@ func unfitRows(tb TB, s store.Store) {
 }
 
 // unfitSeen: people see what is left, as JSON, and a new revision mends a job.
-func unfitSeen(tb TB, s store.Store, d *desk, ids [5]job.ExecutionID) {
+func unfitSeen(tb TB, s store.Store, d *desk, ids [7]job.ExecutionID) {
 	jobs, _, err := s.Jobs(ctx, "ns", store.Page{Limit: 10})
 	wantVerdict(tb, "Jobs", err, "ok")
 	equal(tb, "jobs listed", len(jobs), 3)

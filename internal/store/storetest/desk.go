@@ -20,11 +20,13 @@ type desk struct {
 	s  store.Store
 	f  store.Fence
 	n  int // of ids made
+
+	level int // of its batches
 }
 
 func sit(tb TB, s store.Store) *desk {
 	tb.Helper()
-	d := &desk{tb: tb, s: s}
+	d := &desk{tb: tb, s: s, level: engine.Level}
 	rows, err := s.PartitionRows(ctx)
 	if err != nil || len(rows) != 2 {
 		tb.Fatalf("PartitionRows: %v, %v", rows, err)
@@ -40,7 +42,7 @@ func sit(tb TB, s store.Store) *desk {
 // commit must go through.
 func (d *desk) commit(b engine.Batch) {
 	d.tb.Helper()
-	b.Seq = d.f.Seq + 1
+	b.Seq, b.Level = d.f.Seq+1, d.level
 	if err := d.s.Commit(ctx, d.f, &b); err != nil {
 		d.tb.Fatalf("Commit: %v", err)
 	}
@@ -50,7 +52,7 @@ func (d *desk) commit(b engine.Batch) {
 // refused must fail with the verdict and change nothing.
 func (d *desk) refused(what, want string, b engine.Batch) {
 	d.tb.Helper()
-	b.Seq = d.f.Seq + 1
+	b.Seq, b.Level = d.f.Seq+1, d.level
 	d.unchanged(what, want, func() error { return d.s.Commit(ctx, d.f, &b) })
 }
 
@@ -87,6 +89,8 @@ func (d *desk) everything() string {
 	add(due, err)
 	backlog, err := d.s.BacklogPage(ctx, 0, engine.WantBacklog{Limit: 1000})
 	add(backlog, err)
+	scheduled, err := d.s.ScheduledPage(ctx, 0, engine.WantScheduled{Until: endOfTime, Limit: 1000})
+	add(scheduled, err)
 	jobs, _, err := d.s.Jobs(ctx, "ns", store.Page{Limit: 1000})
 	add(jobs, err)
 	executions, _, err := d.s.Executions(ctx, store.ExecutionFilter{Namespace: "ns", Page: store.Page{Limit: 1000}})
