@@ -119,8 +119,17 @@ type JobStatus struct {
 	Paused        *JobPause  `json:"paused,omitempty" doc:"Present while the job is paused."`
 	Unfit         string     `json:"unfit,omitempty" doc:"Why what is stored of the job cannot be used, as hands or damage made it: it does not run, or one of its schedules does not fire, until it is applied again."`
 	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
+	Live          *JobLive   `json:"live,omitempty" doc:"Of one job: what runs of it and what waits for that, as far as it obeys the overlap policy; absent when nothing does, or no owner answers."`
 
 	Warnings []ProblemError `json:"warnings,omitempty" doc:"Of a write: what was taken and is probably not meant, such as an instant that has passed."`
+}
+
+// JobLive is what obeys the overlap policy of a job and has not ended.
+type JobLive struct {
+	Running      []string   `json:"running" nullable:"false" doc:"Executions that are queued or under way, at most ten."`
+	Waiting      int        `json:"waiting" doc:"How many wait for those to end."`
+	WaitingSince *time.Time `json:"waitingSince,omitempty" doc:"Planned instant of the oldest one that waits."`
+	Moving       bool       `json:"moving,omitempty" doc:"The job has another pool now, decided elsewhere: it moves when these have ended."`
 }
 
 // JobList is a page of jobs.
@@ -208,6 +217,7 @@ type Execution struct {
 	EndedAt    *time.Time      `json:"endedAt,omitempty"`
 	Waits      string          `json:"waits,omitempty" doc:"Why its first waiting shard waits, as the owner sees it."`
 	WaitsText  string          `json:"waitsText,omitempty"`
+	WaitsFor   string          `json:"waitsFor,omitempty" doc:"The execution of its job that has to end first."`
 }
 
 // ExecutionList is a page of executions, newest planned first.

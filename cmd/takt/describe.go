@@ -39,6 +39,8 @@ func newDescribeCommand(g *global) *cobra.Command {
 		"  takt describe execution 06cw1bq0fr8j1x4cw6h3ybkq2c", describeExecution)
 	add("job JOB", "Tell what a job is, when it is due next, whether it is paused, and how it went",
 		"  takt describe job reindex", describeJob)
+	add("backfill BACKFILL", "Tell how far a backfill has come, and what of it runs",
+		"  takt describe backfill 06cw1bq0fr8j1x4cw6h3ybkq2c", describeBackfill)
 	add("worker WORKER", "Tell what a worker holds and how its leases, beats and clock are",
 		"  takt describe worker billing-1", describeWorker)
 	return cmd
@@ -107,8 +109,12 @@ func describeExecution(ctx context.Context, c *takt.Client, id string) (*account
 	a := &account{value: map[string]any{"execution": e, "shards": shards}}
 	a.fact("Execution", e.ID)
 	a.fact("Job", fmt.Sprintf("%s, revision %d", e.Job, e.Revision))
-	a.fact("State", strings.TrimSuffix(e.State+": "+firstText(e.ReasonText, e.Reason), ": "))
-	if w := firstText(e.WaitsText, e.Waits); w != "" {
+	why := firstText(e.ReasonText, e.Reason)
+	if e.State == "scheduled" && e.Reason == "not_due" {
+		why = "due " + since(&e.PlannedAt)
+	}
+	a.fact("State", strings.TrimSuffix(e.State+": "+why, ": "))
+	if w := waitsText(&e); w != "" {
 		a.fact("Waits", w)
 		a.fact("To do", adviceOn(&e))
 	}
@@ -143,6 +149,15 @@ func describeExecution(ctx context.Context, c *takt.Client, id string) (*account
 	return a, nil
 }
 
+// waitsText says why an execution waits, and for which other one.
+func waitsText(e *takt.Execution) string {
+	why := firstText(e.WaitsText, e.Waits)
+	if e.WaitsFor != "" {
+		why += " (" + e.WaitsFor + ")"
+	}
+	return why
+}
+
 // adviceOn says what ends a waiting that does not pass by itself.
 func adviceOn(e *takt.Execution) string {
 	switch e.Waits {
@@ -152,6 +167,10 @@ func adviceOn(e *takt.Execution) string {
 		return fmt.Sprintf("start a worker of pool %s that offers %s; `takt get workers --pool %s` shows what the live ones offer", e.Pool, e.Handler, e.Pool)
 	case "no_slot":
 		return fmt.Sprintf("wait, or add workers or slots; `takt get workers --pool %s` shows who is busy", e.Pool)
+	case "overlap":
+		if e.WaitsFor != "" {
+			return fmt.Sprintf("wait, or `takt cancel %s`", e.WaitsFor)
+		}
 	}
 	return ""
 }
@@ -247,10 +266,38 @@ func (a *account) jobFacts(j *takt.Job) {
 	if r := j.Spec.Retry; r != nil {
 		a.fact("Attempts", fmt.Sprintf("at most %d", max(r.MaxAttempts, 1)))
 	}
+	a.overlapFacts(j)
 	a.fact("Revision", strconv.FormatInt(j.Metadata.Revision, 10))
 	a.when("Changed", j.Metadata.UpdatedAt)
 	if j.Status != nil {
 		a.when("Last planned", j.Status.LastPlannedAt)
+	}
+}
+
+// overlapFacts tell what becomes of executions that overlap, what runs and what waits.
+func (a *account) overlapFacts(j *takt.Job) {
+	policy := "queue, at most 1 waiting; requests run at once (default)"
+	if o := j.Spec.Overlap; o != nil {
+		if policy = firstText(o.Policy, "queue"); policy == "queue" {
+			n := 1
+			if o.MaxQueued != nil {
+				n = *o.MaxQueued
+			}
+			policy += fmt.Sprintf(", at most %d waiting", n)
+		}
+	}
+	a.fact("Overlap", policy)
+	if j.Status == nil || j.Status.Live == nil {
+		return
+	}
+	live := j.Status.Live
+	a.fact("Running", strings.Join(live.Running, ", "))
+	if live.Waiting > 0 {
+		a.fact("Waiting", strconv.Itoa(live.Waiting))
+		a.when("Oldest waiting", live.WaitingSince)
+	}
+	if live.Moving {
+		a.fact("Move", "to pool "+j.Spec.Pool+", when what runs has ended; nothing is planned until then")
 	}
 }
 

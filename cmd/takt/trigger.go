@@ -16,6 +16,7 @@ type trigger struct {
 	g       *global
 	params  []string
 	key     string
+	when    whenFlags
 	wait    bool
 	timeout time.Duration
 	format  string
@@ -25,18 +26,23 @@ func newTriggerCommand(g *global) *cobra.Command {
 	t := trigger{g: g}
 	cmd := &cobra.Command{
 		Use:   "trigger JOB",
-		Short: "Run a job now, whatever its schedule",
-		Long: `Run a job now, whatever its schedule, and print the id of the execution.
+		Short: "Run a job, now or at a later instant, whatever its schedule",
+		Long: `Run a job, whatever its schedule, and print the id of the execution. With --in or --at it exists at once, in
+state scheduled, and starts at that instant, not before; takt cancel and takt reschedule find it by its id or key.
 
 With --wait the exit code is 0 when it succeeded and 1 when it did not. Ctrl-C and --timeout end the
 waiting, not the execution.`,
-		Example: "  takt trigger invoice -p month=2026-11 -p dryRun:=true --wait",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return t.run(cmd, args[0]) },
+		Example: `  takt trigger invoice -p month=2026-11 -p dryRun:=true --wait
+  takt trigger close-order --in 30m --key order-17 -p order=17
+  takt trigger invoice --at 2026-12-01T09:00:00+08:00`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return t.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVarP(&t.params, "param", "p", nil, "parameter: name=text, or name:=JSON; repeatable")
-	f.StringVar(&t.key, "idempotency-key", "", "two triggers with the same key are one execution (for 24 h)")
+	f.StringVar(&t.key, "key", "", "business key: two triggers of the job with the same key are one execution (until 24 h behind its instant)")
+	f.StringVar(&t.key, "idempotency-key", "", "the same as --key")
+	t.when.add(f, "when it starts")
 	f.BoolVar(&t.wait, "wait", false, "wait for the end")
 	f.DurationVar(&t.timeout, "timeout", 0, "with --wait: give up waiting after this time; 0: never")
 	addOutput(cmd, &t.format)
@@ -47,8 +53,14 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	if t.timeout < 0 || t.timeout > 0 && !t.wait {
 		return usage("--timeout bounds --wait and must not be negative")
 	}
-	if t.key == "" && cmd.Flags().Changed("idempotency-key") {
-		return usage("--idempotency-key is empty: is the variable that should hold it unset?")
+	for _, flag := range []string{"key", "idempotency-key"} {
+		if t.key == "" && cmd.Flags().Changed(flag) {
+			return usage("--" + flag + " is empty: is the variable that should hold it unset?")
+		}
+	}
+	at, in, err := t.when.read()
+	if err != nil {
+		return err
 	}
 	params, err := parseParams(t.params)
 	if err != nil {
@@ -59,7 +71,7 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	ctx := cmd.Context()
-	opt := takt.TriggerOptions{IdempotencyKey: t.key}
+	opt := takt.TriggerOptions{IdempotencyKey: t.key, At: at, In: in}
 	if params != nil {
 		opt.Params = params
 	}
@@ -69,6 +81,9 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	}
 	if made.Repeated {
 		fmt.Fprintln(cmd.ErrOrStderr(), "the idempotency key was known: this is the execution it made")
+	}
+	if made.Past {
+		fmt.Fprintln(cmd.ErrOrStderr(), "the instant has passed: it runs now")
 	}
 	if t.format == "table" {
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), made.Execution); err != nil {
@@ -120,6 +135,8 @@ func waitsFor(e takt.Execution) string {
 			return e.Waits
 		}
 		return fmt.Sprintf("%s (pool %s, handler %s)", e.WaitsText, e.Pool, e.Handler)
+	case "overlap", "overlap_replace":
+		return waitsText(&e)
 	}
 	return ""
 }

@@ -70,3 +70,14 @@ func fromStats(p *partition.Stats) takt.PartitionStats {
 		Commits: p.Commits, CommitErr: p.CommitErr, Engines: p.Engines, Poisoned: p.Poisoned, CommitP99Us: p.CommitP99.Microseconds(),
 		Stale: p.Stale, Granted: p.Granted, Renewed: p.Renewed, Expired: p.Expired, Undelivered: p.Undelivered, TimedOut: p.TimedOut}
 }
+
+func fromTurn(t *engine.TurnView) *takt.JobLive {
+	if t == nil {
+		return nil
+	}
+	live := &takt.JobLive{Running: make([]string, len(t.Running)), Waiting: t.Waiting, WaitingSince: instant(t.Since), Moving: t.Moves}
+	for i, id := range t.Running {
+		live.Running[i] = id.String()
+	}
+	return live
+}

@@ -44,7 +44,7 @@ func (s *server) executions() {
 	register(s, huma.Operation{OperationID: "listExecutions", Method: http.MethodGet, Path: pathPeople + "/executions", Tags: tags,
 		Summary: "List executions, newest planned first"}, people, s.listExecutions)
 	register(s, huma.Operation{OperationID: "triggerJobs", Method: http.MethodPost, Path: pathPeople + "/executions", Tags: tags,
-		Summary: "Ask for many executions now, all of them or none",
+		Summary: "Ask for many executions, all of them or none",
 		Description: "In the order of the items. Items with a key may be sent again: those that were taken lead to the same executions. " +
 			"When one is refused, none is made and the problem names its field."}, intake{limit: setBodies * s.limits.Body, patience: setTimeout}, s.triggerJobs)
 	register(s, huma.Operation{OperationID: "getExecution", Method: http.MethodGet, Path: one, Tags: tags,
@@ -87,7 +87,7 @@ func (s *server) listExecutions(ctx context.Context, in *listExecutionsInput) (*
 func (s *server) triggerJobs(ctx context.Context, in *triggerManyInput) (*answer[takt.TriggeredMany], error) {
 	all := make([]control.TriggerRequest, len(in.Body.Items))
 	for i, it := range in.Body.Items {
-		all[i] = control.TriggerRequest{Namespace: in.NS, Job: it.Job, Key: it.Key, Params: it.Params}
+		all[i] = control.TriggerRequest{Namespace: in.NS, Job: it.Job, Key: it.Key, Params: it.Params, When: when(it.At, it.In)}
 	}
 	made, effect, err := s.control.TriggerMany(ctx, all)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *server) triggerJobs(ctx context.Context, in *triggerManyInput) (*answer
 	}
 	out := takt.TriggeredMany{Items: make([]takt.TriggeredItem, len(made)), Effect: string(effect)}
 	for i, t := range made {
-		out.Items[i] = takt.TriggeredItem{Execution: t.Execution.String(), Repeated: t.Repeated}
+		out.Items[i] = takt.TriggeredItem{Execution: t.Execution.String(), Repeated: t.Repeated, PlannedAt: instant(t.PlannedAt), Past: t.Past}
 	}
 	return &answer[takt.TriggeredMany]{out}, nil
 }
@@ -120,6 +120,9 @@ func (s *server) getExecution(ctx context.Context, in *ExecutionPath) (*answer[t
 	}
 	e := fromExecution(&v.Execution)
 	e.Waits, e.WaitsText = string(v.Waits), v.Waits.Text()
+	if !v.WaitsFor.IsZero() {
+		e.WaitsFor = v.WaitsFor.String()
+	}
 	return &answer[takt.Execution]{e}, nil
 }
 

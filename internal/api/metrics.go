@@ -78,6 +78,7 @@ var (
 	mSlots       = declare("takt_worker_slots", "Their slots.", gauge)
 	mBusy        = declare("takt_worker_slots_busy", "Slots with a lease.", gauge)
 	mQueued      = declare("takt_shards_queued", "Shards in memory that wait for a worker.", gauge)
+	mWaiting     = declare("takt_executions_waiting", "Executions that wait for another one of their job to end.", gauge)
 	mSkew        = declare("takt_worker_clock_skew_seconds", "The clock that is furthest from this server's among its workers', positive when it is ahead.", gauge)
 )
 
@@ -165,7 +166,7 @@ func (m *meter) counts(rows []partition.Stats, set setter) {
 
 // live looks into the memories of the owned partitions.
 func (m *meter) live(ctx context.Context, rows []partition.Stats, set setter) {
-	var workers, slots, busy, queued int
+	var workers, slots, busy, queued, waiting int
 	var skew time.Duration
 	for i := range rows {
 		if !rows[i].Owned {
@@ -181,14 +182,14 @@ func (m *meter) live(ctx context.Context, rows []partition.Stats, set setter) {
 		for _, p := range seen.Pools {
 			slots, busy, queued = slots+p.Slots, busy+p.Busy, queued+p.Queued
 		}
-		workers += len(seen.Sessions)
+		workers, waiting = workers+len(seen.Sessions), waiting+seen.Waiting
 		for j := range seen.Sessions {
 			if c := seen.Sessions[j].Clock; c != nil && c.Abs() > skew.Abs() {
 				skew = *c
 			}
 		}
 	}
-	for name, v := range map[string]int{mWorkers: workers, mSlots: slots, mBusy: busy, mQueued: queued} {
+	for name, v := range map[string]int{mWorkers: workers, mSlots: slots, mBusy: busy, mQueued: queued, mWaiting: waiting} {
 		set(name, float64(v))
 	}
 	set(mSkew, skew.Seconds())

@@ -79,7 +79,7 @@ type (
 	}
 	triggerInput struct {
 		JobPath
-		Key  string `header:"Idempotency-Key" pattern:"^[!-~]{1,128}$" doc:"The same key leads to the same execution for 24 hours."`
+		Key  string `header:"Idempotency-Key" pattern:"^[!-~]{1,128}$" doc:"The same key leads to the same execution until 24 hours behind the instant asked for."`
 		Body *takt.TriggerRequest
 	}
 )
@@ -94,7 +94,7 @@ func (s *server) people() {
 		Summary:     "Create or change a job",
 		Description: "The document replaces the newest revision; an equal document makes no new one. 201 when the job is new."}, people, s.putJob)
 	register(s, huma.Operation{OperationID: "triggerJob", Method: http.MethodPost, Path: pathPeople + "/jobs/{name}/trigger", Tags: []string{"jobs"},
-		Summary: "Ask for an execution now"}, people, s.triggerJob)
+		Summary: "Ask for an execution, now or at a later instant"}, people, s.triggerJob)
 	register(s, huma.Operation{OperationID: "listDecisions", Method: http.MethodGet, Path: pathPeople + "/decisions", Tags: []string{"jobs"},
 		Summary: "List planned instants that became no execution, newest first"}, people, s.listDecisions)
 }
@@ -123,7 +123,13 @@ func (s *server) getJob(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: in.shown(s.fromJob(&row), &row.Definition)}, nil
+	body := in.shown(s.fromJob(&row), &row.Definition)
+	turn, err := s.control.Turn(ctx, &row)
+	if err != nil {
+		return nil, err
+	}
+	body.Status.Live = fromTurn(turn)
+	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: body}, nil
 }
 
 func (s *server) putJob(ctx context.Context, in *putJobInput) (*jobOutput, error) {
@@ -175,13 +181,14 @@ func ifRevision(match, noneMatch string) (int64, error) {
 func (s *server) triggerJob(ctx context.Context, in *triggerInput) (*answer[takt.Triggered], error) {
 	request := control.TriggerRequest{Namespace: in.NS, Job: in.Name, Key: in.Key}
 	if in.Body != nil {
-		request.Params = in.Body.Params
+		request.Params, request.When = in.Body.Params, when(in.Body.At, in.Body.In)
 	}
 	t, err := s.control.Trigger(ctx, request)
 	if err != nil {
 		return nil, err
 	}
-	return &answer[takt.Triggered]{takt.Triggered{Execution: t.Execution.String(), Repeated: t.Repeated, Effect: string(t.Effect)}}, nil
+	return &answer[takt.Triggered]{takt.Triggered{Execution: t.Execution.String(), Repeated: t.Repeated, Effect: string(t.Effect),
+		PlannedAt: instant(t.PlannedAt), Past: t.Past}}, nil
 }
 
 func (s *server) listDecisions(ctx context.Context, in *struct {

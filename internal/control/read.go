@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -32,7 +33,8 @@ func (c *Control) Decisions(ctx context.Context, namespace, name string, p store
 // ExecutionView is an execution with the reason why its first waiting shard waits.
 type ExecutionView struct {
 	job.Execution
-	Waits job.Reason
+	Waits    job.Reason
+	WaitsFor job.ExecutionID // the execution of its job that is in its way; zero: none, or not known
 }
 
 // Execution reads one execution. When no owner answers, Waits is left out.
@@ -46,6 +48,14 @@ func (c *Control) Execution(ctx context.Context, namespace string, id job.Execut
 		return ExecutionView{}, err
 	}
 	v := ExecutionView{Execution: e}
+	if e.WaitsItsTurn() {
+		v.Waits = e.Reason
+		if t, err := c.turn(ctx, e.Partition, e.JobUID); err != nil {
+			return ExecutionView{}, err
+		} else if t != nil && len(t.Running) > 0 && t.Running[0] != id {
+			v.WaitsFor = t.Running[0]
+		}
+	}
 	for _, w := range live.Waits {
 		if w != "" {
 			v.Waits = w
@@ -53,6 +63,41 @@ func (c *Control) Execution(ctx context.Context, namespace string, id job.Execut
 		}
 	}
 	return v, nil
+}
+
+// Turn tells what runs of a job and what waits for that to end; nil: nothing that obeys its overlap policy, or no owner answers.
+// While the job moves, that is where it comes from.
+func (c *Control) Turn(ctx context.Context, row *store.JobRow) (*engine.TurnView, error) {
+	d := &row.Definition
+	of := c.partitionsOf(d.Namespace, d.Spec.Pool)
+	t, err := c.turn(ctx, of[0], d.UID)
+	behind := slices.ContainsFunc(row.Cursors, func(c job.Cursor) bool { return c.Revision != d.Revision })
+	if t != nil || err != nil || !behind {
+		return t, err
+	}
+	seen, err := gather(ctx, c, c.partitionsOf(d.Namespace, ""), engine.InspectQuery{Job: d.UID}, func(v *engine.Inspected) []*engine.TurnView {
+		return []*engine.TurnView{v.Turn}
+	})
+	if err != nil && !away(err) {
+		return nil, err
+	}
+	for _, t := range seen.Items {
+		if t != nil {
+			return t, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // nothing runs
+}
+
+func (c *Control) turn(ctx context.Context, partition int, u job.UID) (*engine.TurnView, error) {
+	seen, err := c.inspect(ctx, partition, engine.InspectQuery{Job: u})
+	switch {
+	case away(err):
+		return nil, nil //nolint:nilnil // it is not known
+	case err != nil:
+		return nil, err
+	}
+	return seen.Turn, nil
 }
 
 // ShardView is a shard with its idempotency key and what its owner's memory knows.

@@ -50,6 +50,7 @@ type Switches struct {
 	OldTokenWrites      bool // reports with an older token count
 	TokensFromZero      bool // tokens do not start at the epoch
 	PlannerIgnored      bool // a job is planned by whoever has an entry about it
+	NoDecisions         bool // what becomes no execution is forgotten
 }
 
 // InspectQuery says what to look at. Zero fields select everything.
@@ -57,6 +58,7 @@ type InspectQuery struct {
 	Namespace string
 	Pool      string
 	Execution job.ExecutionID // why does it wait?
+	Job       job.UID         // what runs of it, and what waits for that?
 }
 
 // Inspected is the answer: memory as of the last commit.
@@ -64,6 +66,8 @@ type Inspected struct {
 	Sessions  []SessionView
 	Pools     []PoolView
 	Execution *ExecutionView // when the query named one that is in memory
+	Turn      *TurnView      // when the query named a job of which something runs
+	Waiting   int            // executions that wait for another one of their job to end
 	Counters  Counters
 }
 

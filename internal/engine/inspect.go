@@ -11,11 +11,13 @@ import (
 // inspect answers what only memory knows. Its answer waits for the commits before it, so readers see
 // memory as of the last commit (DESIGN §10.16).
 func (e *Engine) inspect(q InspectQuery) *Inspected {
-	out := &Inspected{Counters: e.counters}
+	out := &Inspected{Counters: e.counters, Waiting: e.turns.waits, Turn: e.turnView(q.Job)}
 	if !q.Execution.IsZero() {
 		if x := e.executions[q.Execution]; x != nil && (q.Namespace == "" || x.row.Namespace == q.Namespace) {
 			out.Execution = e.view(x)
 		}
+	}
+	if !q.Execution.IsZero() || !q.Job.IsZero() {
 		return out
 	}
 	selected := func(namespace, pool string) bool {

@@ -42,6 +42,11 @@ func (s *Spec) Obeys(t Trigger) bool {
 	return s.OverlapOf() != OverlapAllow && (s.Overlap != nil || t != TriggerRequest)
 }
 
+// WaitsItsTurn tells that an execution waits for another one of its job to end.
+func (e *Execution) WaitsItsTurn() bool {
+	return e.State == ExecutionScheduled && (e.Reason == WaitOverlap || e.Reason == WaitReplace)
+}
+
 func (o *Overlap) validate() error {
 	if o == nil {
 		return nil
