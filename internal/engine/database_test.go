@@ -127,16 +127,32 @@ func (d *database) commit(b *engine.Batch) error {
 	d.writeBackfills(b)
 	d.poison = append(d.poison, b.Poison...)
 	d.seq, d.lastToken = b.Seq, b.LastToken
+	d.tellChildren(b)
 	return nil
 }
 
 func (d *database) writeCursors(b *engine.Batch) error {
+	for _, s := range b.Streaks {
+		for k, c := range d.cursors {
+			if k.job == s.Job && d.planners[k.job] == d.partition {
+				if s.Reset {
+					c.Failures = 0
+				}
+				c.Failures += s.Failed
+				d.cursors[k] = c
+			}
+		}
+	}
 	for _, c := range b.Cursors {
 		if p := d.planner(c.Job); p != d.partition && !d.anybody {
 			return fmt.Errorf("planner guard: partition %d writes a cursor, the planner is %d", d.partition, p)
 		}
-		if old := d.cursors[cursorKey{c.Job, c.Schedule}]; c.Last < old.Last {
+		old, there := d.cursors[cursorKey{c.Job, c.Schedule}]
+		if c.Last < old.Last {
 			return fmt.Errorf("a cursor goes back from %+v to %+v", old, c)
+		}
+		if there {
+			c.Failures = old.Failures
 		}
 		d.cursors[cursorKey{c.Job, c.Schedule}], d.planners[c.Job] = c, d.partition
 	}
@@ -246,7 +262,7 @@ func (d *database) full(r *record) engine.Row {
 }
 
 func (d *database) loaded(takeover bool) engine.Loaded {
-	l := engine.Loaded{Seq: d.seq, LastToken: d.lastToken, Takeover: takeover, Backfills: d.liveBackfills()}
+	l := engine.Loaded{Seq: d.seq, LastToken: d.lastToken, Takeover: takeover, Backfills: d.liveBackfills(), Owes: len(d.owedPage(engine.WantDue{Limit: 1}).Items) > 0}
 	for _, s := range d.sessions {
 		l.Sessions = append(l.Sessions, s)
 	}
@@ -309,8 +325,9 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 			e.Definition = d.newest(e.Job)
 			d.joinBackfill(&e)
 			e.Cursors = d.cursorsOf(e.Job)
+			d.running(&e)
 			for _, c := range e.Cursors {
-				if c.Held != 0 && c.Revision != e.Definition.Revision {
+				if (c.Held != 0 || c.Owed != 0) && c.Revision != e.Definition.Revision {
 					e.Before = d.revision(e.Job, c.Revision)
 				}
 			}
@@ -344,7 +361,26 @@ func compareCursors(a, b job.Cursor) int {
 	return cmp.Or(cmp.Compare(a.Next, b.Next), bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
 }
 
+// owedPage lists cursors that owe, by job and schedule.
+func (d *database) owedPage(w engine.WantDue) engine.DuePage {
+	p := engine.DuePage{Owed: true, Seq: d.seq}
+	byName := func(a, b job.Cursor) int { return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule)) }
+	for _, c := range slices.SortedFunc(maps.Values(d.cursors), byName) {
+		if c.Owed == 0 || d.newest(c.Job).Deleted != nil || d.planners[c.Job] != d.partition || w.After != nil && byName(c, *w.After) <= 0 {
+			continue
+		}
+		if p.Partial = len(p.Items) == w.Limit; p.Partial {
+			return p
+		}
+		p.Items = append(p.Items, engine.Due{Definition: d.newest(c.Job), Cursor: c})
+	}
+	return p
+}
+
 func (d *database) duePage(w engine.WantDue) engine.DuePage {
+	if w.Owed {
+		return d.owedPage(w)
+	}
 	p := engine.DuePage{Seq: d.seq, Until: w.Until}
 	var due []job.Cursor
 	for _, c := range d.cursors {

@@ -94,6 +94,9 @@ func (e *Engine) pass(def *job.Definition, s schedule.Schedule, c *job.Cursor, f
 
 // decide records that planned instants become no execution.
 func (e *Engine) decide(def *job.Definition, schedule string, kind job.DecisionKind, why job.Reason, from, to job.Instant, n int64) {
+	if e.cfg.Switches.NoDecisions {
+		return
+	}
 	e.step.batch.Decisions = append(e.step.batch.Decisions, job.Decision{
 		Job: def.UID, Namespace: def.Namespace, Name: def.Name, Schedule: schedule,
 		Kind: kind, Reason: why, From: from, To: to, Count: n, At: e.now.Wall,

@@ -111,6 +111,9 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 	for _, d := range batch.Decisions {
 		line("decision %s/%s %s (%s) %s..%s ×%d", d.Name, d.Schedule, d.Kind, d.Reason, instant(d.From), instant(d.To), d.Count)
 	}
+	for i := range batch.Matched {
+		line("%s", n.matchedRow(&batch.Matched[i]))
+	}
 	for i := range batch.Backfills {
 		line("%s", backfillWrite(&batch.Backfills[i]))
 	}
@@ -222,6 +225,10 @@ func (n *names) want(w *engine.Want) string {
 	}
 	for _, id := range w.Executions {
 		s.add(true, " %s", n.exec(id))
+	}
+	for _, u := range w.Upstream {
+		s.add(!u.Waiting.IsZero(), " parents of %s", n.exec(u.Waiting))
+		s.add(!u.Ended.IsZero(), " %s after %s", n.jobs[u.Child], n.exec(u.Ended))
 	}
 	for _, ref := range w.Shards {
 		s.add(true, " %s/%d", n.exec(ref.Execution), ref.Index)

@@ -30,17 +30,21 @@ func (s *scenario) doJob(c *command) error {
 	p.Retry = job.Retry{MaxAttempts: c.num("attempts", 0), Initial: c.dur("initial", 0), Jitter: c.str("jitter", "none")}
 	p.Timeout = job.Timeout{Attempt: c.dur("timeout", 0), Stall: c.dur("stall", 0), Grace: c.dur("grace", 0)}
 	p.Disabled, p.Overlap = c.has("disabled"), c.overlap()
+	after, bad := c.after()
+	if p.After = after; bad != nil {
+		return bad
+	}
 	p.Misfire = job.Misfire{Policy: job.MisfirePolicy(c.str("misfire", "")), Grace: c.dur("late", 0), Window: c.dur("window", 0), Limit: c.num("limit", 0)}
 	p.AutoPause.AfterFailures = c.num("autopause", 0)
 	for _, n := range []string{"", "2"} {
-		spec := schedule.Spec{Cron: strings.ReplaceAll(c.str("cron"+n, ""), "_", " "), TimeZone: c.str("tz"+n, ""), Every: c.dur("every"+n, 0)}
+		spec := schedule.Spec{Cron: strings.ReplaceAll(c.str("cron"+n, ""), "_", " "), TimeZone: c.str("tz"+n, ""), Every: c.dur("every"+n, 0), Delay: c.dur("delay"+n, 0)}
 		if at := c.dur("at"+n, 0); at > 0 {
 			spec.At = wallStart.Add(at).Time()
 		}
 		if names := c.str("calendars"+n, ""); names != "" {
 			spec.Calendars, spec.Closed = strings.Split(names, ","), schedule.ClosedPolicy(c.str("closed"+n, ""))
 		}
-		if spec.Cron != "" || spec.Every > 0 || !spec.At.IsZero() {
+		if spec.Cron != "" || spec.Every > 0 || spec.Delay > 0 || !spec.At.IsZero() {
 			p.Schedules = append(p.Schedules, job.Schedule{ID: c.str("id"+n, "main"+n), Spec: spec, MaxRuns: int64(c.num("runs"+n, 0))})
 		}
 	}

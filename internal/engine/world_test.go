@@ -107,6 +107,10 @@ func (w *world) wanted(n engine.Want) {
 	if n.Scheduled != nil {
 		w.want.Scheduled = n.Scheduled
 	}
+	w.want.Upstream = append(w.want.Upstream, n.Upstream...)
+	if n.Awaiting != nil {
+		w.want.Awaiting = n.Awaiting
+	}
 	w.want.Executions = append(w.want.Executions, n.Executions...)
 	w.want.Shards = append(w.want.Shards, n.Shards...)
 }
@@ -157,9 +161,22 @@ func (w *world) read() engine.Event {
 		n.Executions = nil
 		return p
 	}
-	if n := &w.want; len(n.Shards) > 0 {
+	return w.readMore()
+}
+
+func (w *world) readMore() engine.Event {
+	switch n := &w.want; {
+	case len(n.Shards) > 0:
 		p := w.db.shardPage(n.Shards)
 		n.Shards = nil
+		return p
+	case len(n.Upstream) > 0:
+		p := w.db.upstreamPage(n.Upstream)
+		n.Upstream = nil
+		return p
+	case n.Awaiting != nil:
+		p := w.db.awaitingPage(*n.Awaiting)
+		n.Awaiting = nil
 		return p
 	}
 	return nil
