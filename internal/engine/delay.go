@@ -86,6 +86,7 @@ func (e *Engine) afterEnd(def *job.Definition, s *job.Schedule, c job.Cursor) {
 
 // keepDue takes a schedule whose cursor was set into the book when it is due soon.
 func (e *Engine) keepDue(d *dueEntry) {
+	d.told = d.cursor
 	d.known = max(e.due.until, e.now.Wall.Add(e.cfg.Horizon))
 	near := d.cursor.Next != 0 && d.cursor.Next <= d.known
 	if near || d.cursor.Owed != 0 {
