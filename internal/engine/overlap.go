@@ -163,9 +163,9 @@ func (e *Engine) replace(u job.UID, by job.ExecutionID) {
 		return
 	}
 	ids := slices.Clone(t.running)
-	for _, w := range t.waiting {
-		if w.replaces && !w.again && w.id != by {
-			ids = append(ids, w.id)
+	for i := range t.waiting {
+		if w := &t.waiting[i]; w.replaces && !w.again && w.id != by {
+			ids, w.dropped = append(ids, w.id), true
 		}
 	}
 	for _, id := range ids {
@@ -193,7 +193,7 @@ func (e *Engine) turnRow(id job.ExecutionID, row Row) {
 		return
 	}
 	place := slices.IndexFunc(t.waiting, func(w waiter) bool { return w.id == id })
-	replaced := t.runs(id) && t.replacing() >= 0 || place >= 0 && t.waiting[place].replaces && !t.waiting[place].again && place < t.replacing()
+	replaced := t.runs(id) && t.replacing() >= 0 || place >= 0 && t.superseded(place)
 	admitted := t.runs(id) || t.open
 	if x == nil && (replaced || admitted && row.Execution.State == job.ExecutionScheduled) {
 		x = e.holdQueued(row)

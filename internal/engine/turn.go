@@ -21,6 +21,7 @@ type waiter struct {
 	backlogKey
 	replaces bool // it waits until the one that it replaces has really stopped
 	again    bool // a rerun: it is neither counted nor dropped
+	dropped  bool // a newer one replaces it, as soon as its row has been read
 }
 
 // turnBook is all turns; a job without such executions has none.
@@ -83,6 +84,12 @@ func (b *turnBook) drop(t *turn, id job.ExecutionID) {
 	n := len(t.waiting)
 	t.waiting = slices.DeleteFunc(t.waiting, func(w waiter) bool { return w.id == id })
 	b.waits -= n - len(t.waiting)
+}
+
+// superseded tells that one that waits has been replaced by another one that does.
+func (t *turn) superseded(place int) bool {
+	w := &t.waiting[place]
+	return w.dropped || w.replaces && !w.again && place < t.replacing()
 }
 
 // replacing is the place of the newest one that waits to replace what runs; -1: none does.
