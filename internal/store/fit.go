@@ -64,8 +64,11 @@ func ReadShard(s *job.Shard, failure, attempts []byte) {
 	if err := readSome(failure, &s.Error); err != nil {
 		s.Unfit, s.Error = unreadable("error", err), nil
 	}
-	if err := readSome(attempts, &s.Attempts); err != nil {
-		s.Unfit, s.Attempts = unreadable("attempts", err), nil
+	if len(attempts) > 0 {
+		all, err := job.ReadAttempts(attempts, s.Worker)
+		if s.Attempts = all; err != nil {
+			s.Unfit, s.Attempts = unreadable("attempts", err), nil
+		}
 	}
 }
 

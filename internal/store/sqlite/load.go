@@ -5,8 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"maps"
-	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -17,7 +15,6 @@ import (
 const activeOf = ` FROM executions e WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled')`
 
 const (
-	ofActive    = ` FROM shards s WHERE s.execution IN (SELECT e.id` + activeOf + `)`
 	endedShards = `('succeeded', 'failed', 'timed_out', 'cancelled')`
 
 	activeVersions = ` FROM (SELECT DISTINCT e.job_uid AS uid, e.revision AS revision` + activeOf + `) v JOIN `
@@ -28,10 +25,7 @@ const (
 var (
 	qSeq            = statement(`SELECT seq, last_token FROM partitions WHERE id = ?`)
 	qSessions       = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = ? ORDER BY id`)
-	qActive         = statement(`SELECT ` + qualified("e", rowColumns) + activeOf + ` ORDER BY e.id`)
 	qActiveCount    = statement(`SELECT count(*)` + activeOf)
-	qActiveShards   = statement(`SELECT ` + qualified("s", shardColumns) + ofActive + ` AND s.state NOT IN ` + endedShards)
-	qActiveEnded    = statement(`SELECT s.execution, s.idx, s.state, s.reason, s.token, s.closed, s.report_seq, s.ended_at` + ofActive + ` AND s.state IN ` + endedShards)
 	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
 	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
 
@@ -89,65 +83,6 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 		return engine.Loaded{}, err
 	}
 	return out, nil
-}
-
-// activeRows reads all that is under way with one query per table, for there may be 100,000 of them.
-func activeRows(r *link, partition int) ([]engine.Row, error) {
-	of := []any{int64(partition)}
-	count := 0
-	if _, err := r.one(qActiveCount, of, &count); err != nil {
-		return nil, err
-	}
-	all, at := slices.Grow([]engine.Row(nil), count), make(map[job.ExecutionID]int, count)
-	if err := r.each(qActive, of, func(rows *sql.Rows) error {
-		row, err := scanRow(rows)
-		for i := range row.Shards {
-			row.Shards[i] = store.EndedShard(row.Shards[i])
-		}
-		at[row.Execution.ID] = len(all)
-		all = append(all, row)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	take := func(sh job.Shard, err error) error {
-		if err != nil {
-			return err
-		}
-		row := &all[at[sh.Execution]]
-		if row.Shards == nil {
-			row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
-		}
-		row.Shards = append(row.Shards, sh)
-		return nil
-	}
-	for q, scan := range map[query]func(*sql.Rows) (job.Shard, error){qActiveShards: scanShard, qActiveEnded: scanEndedShard} {
-		if err := r.each(q, of, func(rows *sql.Rows) error { return take(scan(rows)) }); err != nil {
-			return nil, err
-		}
-	}
-	versions := map[version]*job.Definition{}
-	for _, q := range []query{qActiveVersions, qActiveDeleted} {
-		if err := r.each(q, of, func(rows *sql.Rows) error {
-			d, err := scanDefinition(rows)
-			if err == nil {
-				versions[version{d.UID, d.Revision}] = d
-			}
-			return err
-		}); err != nil {
-			return nil, err
-		}
-	}
-	if err := addCalendars(r, store.KnownCalendars{}, slices.Collect(maps.Values(versions))...); err != nil {
-		return nil, err
-	}
-	for i := range all {
-		row := &all[i]
-		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
-		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
-		share(row)
-	}
-	return all, nil
 }
 
 type version struct {

@@ -166,15 +166,6 @@ func scanShard(rows *sql.Rows) (job.Shard, error) {
 	return s, nil
 }
 
-// scanEndedShard reads what an owner needs of a shard that has ended while its execution goes on.
-func scanEndedShard(rows *sql.Rows) (job.Shard, error) {
-	var s job.Shard
-	var id sql.RawBytes
-	err := rows.Scan(&id, &s.Index, (*string)(&s.State), (*string)(&s.Reason), &s.Token, &s.Closed, &s.ReportSeq, &s.EndedAt)
-	copy(s.Execution[:], id)
-	return s, err
-}
-
 func sessionArgs(s *job.Session) ([]any, error) {
 	handlers, err := encodeSome(len(s.Handlers) > 0, s.Handlers)
 	if err != nil {
