@@ -26,6 +26,7 @@ const module = "github.com/taktsched/takt"
 var level = map[string]int{
 	"internal/boottime":              0,
 	"internal/filter":                0,
+	"internal/ical":                  1,
 	"internal/schedule":              0,
 	"internal/job":                   1,
 	"internal/engine":                2,
@@ -56,6 +57,7 @@ var only = map[string][]string{
 	"internal/boottime": {},
 	"internal/schedule": {},
 	"internal/filter":   {},
+	"internal/ical":     {"internal/schedule"},
 	"internal/job":      {"internal/schedule"},
 	"internal/engine":   {"internal/job", "internal/schedule"},
 }
@@ -64,7 +66,7 @@ var only = map[string][]string{
 var sdkUsers = []string{"internal/agent", "internal/api", "internal/jobfile", "internal/demo", "internal/bench", "internal/drill", "cmd/takt", "examples/goworker"}
 
 // pure packages decide; they do not act.
-var pure = []string{"internal/schedule", "internal/filter", "internal/job", "internal/engine"}
+var pure = []string{"internal/schedule", "internal/filter", "internal/ical", "internal/job", "internal/engine"}
 
 var (
 	// clockReads are what package time offers beyond arithmetic.

@@ -88,23 +88,6 @@ func applyJobs(w *link, a *store.ApplyJobs, refused *job.SetError) (out store.Ap
 	return out, err
 }
 
-// putCalendars writes the calendars of a set, or finds all that are refused.
-func putCalendars(w *link, all []store.PutCalendar, refused *job.SetError) (out []store.AppliedCalendar, err error) {
-	for i := range all {
-		var done store.AppliedCalendar
-		if err = store.CheckPutCalendar(&all[i]); err == nil {
-			done, err = putCalendar(w, all[i])
-		}
-		if e, ok := errors.AsType[*job.Error](err); ok {
-			refused.AddCalendar(i, e)
-		} else if err != nil {
-			return nil, err
-		}
-		out = append(out, done)
-	}
-	return out, nil
-}
-
 // putJob writes one job in a transaction. A refusal leaves the transaction usable.
 func putJob(w *link, p store.PutJob) (store.AppliedJob, error) {
 	labels, err := encodeSome(len(p.Definition.Labels) > 0, p.Definition.Labels)
