@@ -106,7 +106,7 @@ type PutOptions struct {
 	Reason     string // why
 }
 
-// TriggerOptions say how to run a job now.
+// TriggerOptions say how to run a job.
 type TriggerOptions struct {
 	// Params is laid over the job's own parameters key by key when both are objects, and taken instead when
 	// neither is one; the rest is refused. Any value that encoding/json writes; nil: the job's own.
@@ -114,6 +114,10 @@ type TriggerOptions struct {
 	// IdempotencyKey makes two triggers with the same key one execution. Empty: the client draws one
 	// for this call, so that the call may be repeated.
 	IdempotencyKey string
+	// At: not before this instant, at most ten years ahead; one that has passed means now. Zero: now.
+	At time.Time
+	// In: not before so much time has passed, by the server's clock. It is looked at when At is zero.
+	In time.Duration
 }
 
 // Jobs lists jobs by name.
@@ -141,7 +145,7 @@ func (c *Client) PutJob(ctx context.Context, j Job, opt PutOptions) (Job, error)
 	return send[Job](ctx, c, r, opt.IfRevision != 0)
 }
 
-// Trigger runs a job now, whatever its schedule. Repeated tells that the key was known and names the
+// Trigger runs a job, whatever its schedule: now, or as opt.At or opt.In says. Repeated tells that the key was known and names the
 // execution that it made then.
 func (c *Client) Trigger(ctx context.Context, job string, opt TriggerOptions) (Triggered, error) {
 	op := "trigger job " + job
@@ -152,6 +156,9 @@ func (c *Client) Trigger(ctx context.Context, job string, opt TriggerOptions) (T
 			return Triggered{}, fmt.Errorf("takt: %s: write the parameters: %w", op, err)
 		}
 		in.Params = b
+	}
+	if in.In = Duration(opt.In); !opt.At.IsZero() {
+		in.At, in.In = &opt.At, 0
 	}
 	key := opt.IdempotencyKey
 	if key == "" {

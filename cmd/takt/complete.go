@@ -116,8 +116,9 @@ func (g *global) argumentNames() map[string]cobra.CompletionFunc {
 		"takt cancel": g.completeExecutions, "takt delete job": g.completeJobs, "takt describe execution": g.completeExecutions,
 		"takt describe job": g.completeJobs, "takt describe worker": g.completeWorkers, "takt export": g.completeJobs,
 		"takt get executions": g.completeExecutions, "takt get jobs": g.completeJobs, "takt get shards": g.completeExecutions,
+		"takt delete calendar": g.completeCalendars, "takt describe calendar": g.completeCalendars, "takt get calendars": g.completeCalendars,
 		"takt history": g.completeJobs, "takt logs": g.completeExecutions, "takt pause": g.completeJobs, "takt rerun": g.completeExecutions,
-		"takt resume": g.completeJobs, "takt rollback": g.completeJobs, "takt trigger": g.completeJobs, "takt wait": g.completeExecutions,
+		"takt reschedule": g.completeExecutions, "takt resume": g.completeJobs, "takt rollback": g.completeJobs, "takt trigger": g.completeJobs, "takt wait": g.completeExecutions,
 	}
 }
 

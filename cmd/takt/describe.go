@@ -14,7 +14,7 @@ import (
 )
 
 func newDescribeCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "describe", Short: "Tell all about an execution, a job or a worker, and why it waits"}
+	cmd := &cobra.Command{Use: "describe", Short: "Tell all about an execution, a job, a calendar or a worker, and why it waits"}
 	add := func(use, short, example string, tell func(context.Context, *takt.Client, string) (*account, error)) {
 		var format string
 		sub := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ExactArgs(1),
@@ -41,6 +41,8 @@ func newDescribeCommand(g *global) *cobra.Command {
 		"  takt describe job reindex", describeJob)
 	add("backfill BACKFILL", "Tell how far a backfill has come, and what of it runs",
 		"  takt describe backfill 06cw1bq0fr8j1x4cw6h3ybkq2c", describeBackfill)
+	add("calendar CALENDAR", "Tell what a calendar has open and closed, and which jobs keep to it",
+		"  takt describe calendar cn-workdays", describeCalendar)
 	add("worker WORKER", "Tell what a worker holds and how its leases, beats and clock are",
 		"  takt describe worker billing-1", describeWorker)
 	return cmd

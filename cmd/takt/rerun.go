@@ -17,7 +17,7 @@ func newRerunCommand(g *global) *cobra.Command {
 			if err != nil {
 				return explain(cmd.Context(), "cannot rerun execution "+args[0], err)
 			}
-			return printAsked(cmd, format, "rerun", asked)
+			return printAsked(cmd, format, "rerun", asked, asked)
 		},
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why; it is kept with the execution")

@@ -46,16 +46,17 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagFault(err) })
 	root.AddCommand(
 		newServerCommand(&g), newDevCommand(&g), newAgentCommand(&g), newAgentGuardCommand(),
-		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g),
-		newDiffCommand(&g), newExportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
+		newApplyCommand(&g), newTriggerCommand(&g), newGetCommand(&g), newCancelCommand(&g), newRerunCommand(&g), newRescheduleCommand(&g),
+		newDiffCommand(&g), newExportCommand(&g), newImportCommand(&g), newValidateCommand(&g), newSchemaCommand(), newHistoryCommand(&g), newRollbackCommand(&g),
 		newDeleteCommand(&g), newPauseCommand(&g), newResumeCommand(&g),
+		newExplainCommand(&g), newUpcomingCommand(&g), newMissedCommand(&g), newBackfillCommand(&g),
 		newLogsCommand(&g), newRetentionCommand(&g), newBackupCommand(&g), newRestoreCommand(), newMigrateCommand(), newDescribeCommand(&g), newWaitCommand(&g), newConfigCommand(&g),
 		newCronCommand(), newVersionCommand(), newDemoCommand(), newDemoWorkerCommand(), newBenchCommand(&g),
 		newExitCodesTopic(),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if cmd.HasSubCommands() {
+		if cmd.HasSubCommands() && cmd.RunE == nil {
 			wantsMore(cmd)
 		}
 	}

@@ -69,11 +69,18 @@ func (c *Control) stillThere(ctx context.Context, e *job.Execution) error {
 }
 
 func (c *Control) asked(ctx context.Context, r AskRequest) (job.Execution, error) {
-	if len(r.Note) > MaxNote || !utf8.ValidString(r.Note) {
-		return job.Execution{}, job.Errorf(job.KindInvalid, "note_too_long", "the note is longer than %d bytes", MaxNote).WithField("note").
-			WithHint("keep it to a sentence")
+	if err := checkNote(r.Note); err != nil {
+		return job.Execution{}, err
 	}
 	return c.read.Execution(ctx, r.Namespace, r.Execution)
+}
+
+func checkNote(note string) error {
+	if len(note) <= MaxNote && utf8.ValidString(note) {
+		return nil
+	}
+	return job.Errorf(job.KindInvalid, "note_too_long", "the note is longer than %d bytes", MaxNote).WithField("note").
+		WithHint("keep it to a sentence")
 }
 
 func (c *Control) ask(ctx context.Context, kind engine.EntryKind, r AskRequest) (Effect, error) {

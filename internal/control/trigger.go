@@ -17,12 +17,13 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// TriggerRequest asks for an execution of a job now.
+// TriggerRequest asks for an execution of a job: now, or at a later instant.
 type TriggerRequest struct {
 	Namespace string
 	Job       string
 	Params    json.RawMessage // laid over the job's own; nil or null: nothing
 	Key       string          // idempotency key, ≤ MaxRequestKey visible ASCII characters; "": none
+	When      When
 }
 
 // Triggered is the answer to a TriggerRequest.
@@ -30,10 +31,12 @@ type Triggered struct {
 	Execution job.ExecutionID
 	Repeated  bool // the key was known: Execution is the one it made
 	Effect    Effect
+	PlannedAt job.Instant // 0: not known
+	Past      bool        // the instant that was asked for has passed
 }
 
-// Trigger asks for one execution. The same key with the same params leads to the same execution for 24
-// hours. Errors: KindNotFound ("execution_gone": the key's execution was deleted since), KindInvalid, KindTooLarge, KindConflict "idempotency_key_reused" (same
+// Trigger asks for one execution. The same key with the same params and instant leads to the same execution
+// until 24 hours behind that. Errors: KindNotFound ("execution_gone": the key's execution was deleted since), KindInvalid, KindTooLarge, KindConflict "idempotency_key_reused" (same
 // key, other params), and the store's; after KindUnknown or KindUnavailable, ask again with the key.
 func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, error) {
 	if err := r.check(); err != nil {
@@ -43,15 +46,18 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 	if err != nil {
 		return Triggered{}, err
 	}
-	t, err := c.write.Trigger(ctx, r.asked(ids[0]), c.partitionOf)
+	due, err := r.When.due(ids[0].PlannedAt())
+	if err != nil {
+		return Triggered{}, err
+	}
+	t, err := c.write.Trigger(ctx, r.asked(ids[0], due), c.partitionOf)
 	if err != nil {
 		return Triggered{}, err
 	}
 	if t.Repeated {
-		effect, err := c.effectOf(ctx, r.Namespace, t.Execution)
-		return Triggered{Execution: t.Execution, Repeated: true, Effect: effect}, err
+		return c.repeated(ctx, r.Namespace, t)
 	}
-	return Triggered{Execution: t.Execution, Effect: c.effect(ctx, t.Written)}, nil
+	return Triggered{Execution: t.Execution, Effect: c.effect(ctx, t.Written), PlannedAt: due.at, Past: due.past}, nil
 }
 
 // MaxTriggers bounds one call of TriggerMany.
@@ -69,12 +75,16 @@ func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Trig
 	if err != nil {
 		return nil, "", err
 	}
-	asked := make([]store.Trigger, len(all))
+	asked, dues := make([]store.Trigger, len(all)), make([]due, len(all))
 	for i := range all {
-		if err := all[i].check(); err != nil {
+		err := all[i].check()
+		if err == nil {
+			dues[i], err = all[i].When.due(ids[i].PlannedAt())
+		}
+		if err != nil {
 			return nil, "", ofItem(i, err)
 		}
-		asked[i] = all[i].asked(ids[i])
+		asked[i] = all[i].asked(ids[i], dues[i])
 	}
 	made, err := c.write.Triggers(ctx, asked, c.partitionOf)
 	if set, ok := errors.AsType[*job.SetError](err); ok {
@@ -85,7 +95,9 @@ func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Trig
 	}
 	out := make([]Triggered, len(made))
 	for i, t := range made {
-		out[i] = Triggered{Execution: t.Execution, Repeated: t.Repeated}
+		if out[i] = (Triggered{Execution: t.Execution, Repeated: t.Repeated}); !t.Repeated {
+			out[i].PlannedAt, out[i].Past = dues[i].at, dues[i].past
+		}
 	}
 	return out, c.effectOfAll(ctx, made), nil
 }
@@ -144,10 +156,13 @@ func (r *TriggerRequest) check() error {
 	return nil
 }
 
-// asked is the request as the store takes it. It is for the instant that its id carries.
-func (r *TriggerRequest) asked(id job.ExecutionID) store.Trigger {
+// asked is the request as the store takes it.
+func (r *TriggerRequest) asked(id job.ExecutionID, d due) store.Trigger {
+	if d.delayed {
+		id = job.RequestedID(d.at, [10]byte(id[6:]))
+	}
 	t := store.Trigger{Namespace: r.Namespace, Job: r.Job, Execution: id,
-		Request: engine.Request{At: id.PlannedAt(), Key: r.Key, Params: r.Params},
+		Request: engine.Request{At: d.at, Delayed: d.delayed, Key: r.Key, Params: r.Params},
 		Merge: func(d job.Definition) (json.RawMessage, error) {
 			if d.Unfit != "" {
 				return nil, job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).
@@ -156,7 +171,7 @@ func (r *TriggerRequest) asked(id job.ExecutionID) store.Trigger {
 			return merged(d.Spec.Params, r.Params)
 		}}
 	if r.Key != "" {
-		t.Key = store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hashOf(r.Params)}
+		t.Key = store.RequestKey{Namespace: r.Namespace, Operation: triggerOperation(r.Job), Key: r.Key, Hash: hashOf(r.Params, r.When.String())}
 	}
 	return t
 }
@@ -179,24 +194,32 @@ func ofItem(i int, err error) error {
 	return e.WithField(field)
 }
 
-// effectOf tells of an execution that was asked for before whether its owner has taken it in. A key may outlive what it
+// repeated tells of an execution that was asked for before whether its owner has taken it in. A key may outlive what it
 // made, in a namespace that keeps executions for less than a day: that is told, and nothing runs again.
-func (c *Control) effectOf(ctx context.Context, namespace string, id job.ExecutionID) (Effect, error) {
-	e, err := c.read.Execution(ctx, namespace, id)
+func (c *Control) repeated(ctx context.Context, namespace string, t store.Triggered) (Triggered, error) {
+	out := Triggered{Execution: t.Execution, Repeated: true, Effect: Pending} // when it cannot be read, too: it is stored
+	e, err := c.read.Execution(ctx, namespace, t.Execution)
 	switch {
 	case job.KindOf(err) == job.KindNotFound:
-		return "", job.Errorf(job.KindNotFound, "execution_gone", "the request with this key made execution %s, which has ended and was deleted since", id).
+		return Triggered{}, job.Errorf(job.KindNotFound, "execution_gone", "the request with this key made execution %s, which has ended and was deleted since", t.Execution).
 			WithHint("it was carried out and is not repeated; a new request takes a new key")
-	case err == nil && e.State != job.ExecutionScheduled:
-		return Effective, nil
+	case err == nil:
+		out.PlannedAt = e.PlannedAt
+		if e.State != job.ExecutionScheduled || t.Entry == 0 {
+			out.Effect = Effective
+		}
 	}
-	return Pending, nil // when it could not be read, too: it is stored
+	return out, nil
 }
 
 // hashOf is the hash of what was asked for. It leaves the job's own params out: an edit between two tries
 // of one request does not make it another request.
-func hashOf(params json.RawMessage) string {
-	sum := sha256.Sum256(canonical(params))
+func hashOf(params json.RawMessage, when string) string {
+	of := canonical(params)
+	if when != "" {
+		of = append(append(slices.Clone(of), 0), when...)
+	}
+	sum := sha256.Sum256(of)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -294,4 +317,4 @@ func checkKey(key string) error {
 }
 
 // triggerOperation names the operation whose request keys belong to a job.
-func triggerOperation(name string) string { return "trigger/" + name }
+func triggerOperation(name string) string { return store.TriggerOperation(name) }

@@ -135,10 +135,10 @@ func queued(r *link, partition int, e *entry) error {
 	})
 }
 
-// before is the revision under which a pause held instants back, when d is a newer one.
+// before is the revision under which instants are held back by a pause or owed, when d is a newer one.
 func before(r *link, known definitions, d *job.Definition, cursors []job.Cursor) (old *job.Definition, err error) {
 	for _, c := range cursors {
-		if d != nil && c.Held != 0 && c.Revision != d.Revision {
+		if d != nil && (c.Held != 0 || c.Owed != 0) && c.Revision != d.Revision {
 			if old, err = known.get(r, version{d.UID, c.Revision}); err != nil {
 				return nil, err
 			}

@@ -23,7 +23,7 @@ const (
 var (
 	qJobs = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE j.namespace = $1 AND j.name > $2 ORDER BY j.name LIMIT $3`)
-	qCursorsOfJobs    = statement(`SELECT job, schedule, revision, next, last, held, stamp FROM cursors WHERE job = ANY($1::uuid[]) ORDER BY job, schedule`)
+	qCursorsOfJobs    = statement(`SELECT c.job, c.schedule, ` + cursorColumns + ` FROM cursors c WHERE c.job = ANY($1::uuid[]) ORDER BY c.job, c.schedule`)
 	qShardPageLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
 	qShardPageHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
 	// As in lists of executions, the columns are ordered as a row with the id for the sake of the right index, and the

@@ -116,14 +116,6 @@ func scanShard(rows pgx.Rows) (job.Shard, error) {
 	return s, nil
 }
 
-// scanEndedShard reads endedColumns.
-func scanEndedShard(rows pgx.Rows) (job.Shard, error) {
-	var s job.Shard
-	err := rows.Scan((*[16]byte)(&s.Execution), &s.Index, (*string)(&s.State), (*string)(&s.Reason), (*int64)(&s.Token), &s.Closed,
-		&s.ReportSeq, (*int64)(&s.EndedAt))
-	return s, err
-}
-
 func sessionArgs(s *job.Session) ([]any, error) {
 	handlers, err := encodeSome(len(s.Handlers) > 0, s.Handlers)
 	if err != nil {
@@ -166,9 +158,15 @@ func scanDefinition(rows pgx.Rows, more ...any) (*job.Definition, error) {
 	return &d, nil
 }
 
+const cursorColumns = `c.revision, c.next, c.last, c.held, c.stamp, c.owed, c.owed_to, c.runs, c.failures` // c: cursors
+
+func cursorDest(c *job.Cursor) []any {
+	return []any{&c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp, (*int64)(&c.Owed), (*int64)(&c.OwedTo), &c.Runs, &c.Failures}
+}
+
 func scanCursor(rows pgx.Rows) (job.Cursor, error) {
 	var c job.Cursor
-	err := rows.Scan((*[16]byte)(&c.Job), &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp)
+	err := rows.Scan(append([]any{(*[16]byte)(&c.Job), &c.Schedule}, cursorDest(&c)...)...)
 	return c, err
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -28,10 +27,10 @@ var (
 	qKeysOf = statement(`SELECT k.namespace, k.operation, k.key, k.hash, k.execution FROM unnest($1::text[], $2::text[], $3::text[]) AS a (namespace, operation, key)
 		JOIN request_keys k ON k.namespace = a.namespace AND k.operation = a.operation AND k.key = a.key`)
 
-	qEntriesOf     = statement(`SELECT execution, id, partition FROM inbox WHERE execution = ANY($1::uuid[]) AND kind = 'trigger'`)
+	qEntriesOf     = statement(`SELECT execution, id, partition FROM inbox WHERE execution = ANY($1::uuid[]) AND kind IN ('trigger', 'delayed')`)
 	qEntriesInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
-		SELECT a.partition, $2, $3, a.namespace, a.job, a.execution, a.payload
-		FROM unnest($1::integer[], $4::text[], $5::uuid[], $6::uuid[], $7::text[]) WITH ORDINALITY AS a (partition, namespace, job, execution, payload, n)
+		SELECT a.partition, $2, a.kind, a.namespace, a.job, a.execution, a.payload
+		FROM unnest($1::integer[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[]) WITH ORDINALITY AS a (partition, kind, namespace, job, execution, payload, n)
 		ORDER BY a.n RETURNING id`)
 )
 
@@ -229,12 +228,12 @@ func (w *triggers) decide(i int) error {
 // addEntries puts what is no repeat into the inboxes, in the order of the list.
 func (w *triggers) addEntries() error {
 	var partitions []int32
-	var namespaces, payloads []string
+	var kinds, namespaces, payloads []string
 	var uids, ids [][]byte
 	for n, i := range w.entries {
 		t := &w.all[i]
 		d := w.jobs[[2]string{t.Namespace, t.Job}]
-		p := payload{At: t.Request.At, Key: t.Request.Key, Params: w.params[n], Revision: d.Revision}
+		p := payload{At: t.Request.At, Delayed: t.Request.Delayed, Key: t.Request.Key, Params: w.params[n], Revision: d.Revision}
 		if t.Key.Key != "" {
 			p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
 		}
@@ -243,14 +242,14 @@ func (w *triggers) addEntries() error {
 			return err
 		}
 		partitions = append(partitions, int32(w.out[i].Partition)) //nolint:gosec // there are at most 4096
-		namespaces, payloads = append(namespaces, t.Namespace), append(payloads, text)
+		kinds, namespaces, payloads = append(kinds, string(t.Request.TriggerKind())), append(namespaces, t.Namespace), append(payloads, text)
 		uids, ids = append(uids, d.UID[:]), append(ids, t.Execution[:])
 	}
 	if len(ids) == 0 {
 		return nil
 	}
 	n := 0
-	return w.each(qEntriesInsert, []any{partitions, entryRest, string(engine.EntryTrigger), namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
+	return w.each(qEntriesInsert, []any{partitions, entryRest, kinds, namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
 		err := rows.Scan(&w.out[w.entries[n]].Entry)
 		n++
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -108,13 +107,13 @@ func (w *triggers) add(t store.Trigger, out *store.Triggered) error {
 			return err
 		}
 	}
-	p := payload{At: t.Request.At, Key: t.Request.Key, Params: params, Revision: d.Revision}
+	p := payload{At: t.Request.At, Delayed: t.Request.Delayed, Key: t.Request.Key, Params: params, Revision: d.Revision}
 	if t.Key.Key != "" {
 		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
 	}
 	text, err := encode(p)
 	w.waiting = append(w.waiting, waitingEntry{out: out,
-		args: [7]any{int64(out.Partition), entryRest, string(engine.EntryTrigger), t.Namespace, d.UID[:], t.Execution[:], text}})
+		args: [7]any{int64(out.Partition), entryRest, string(t.Request.TriggerKind()), t.Namespace, d.UID[:], t.Execution[:], text}})
 	return err
 }
 

@@ -163,7 +163,7 @@ func (h *history) read() {
 	case 0:
 		h.compareInbox(p, limit)
 	case 1:
-		h.compareDue(p, h.instant(), limit)
+		h.compareDue(engine.WantDue{Until: h.instant(), Limit: limit}, p)
 	case 2:
 		h.compareBacklog(p, limit)
 	case 3:

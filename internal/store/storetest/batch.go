@@ -213,11 +213,15 @@ func (h *history) bookkeeping(b *engine.Batch, p int) {
 		case 2, 3:
 			c.Next = h.instant() / 100 * 100 // so that many are due together
 			c.Held = h.instant() * job.Instant(h.rng.IntN(2))
+			c.Owed, c.OwedTo, c.Runs, c.Failures = h.instant()*job.Instant(h.rng.IntN(2)), h.instant(), h.rng.Int64N(9), h.rng.IntN(9)
 			b.Cursors = append(b.Cursors, c)
 		case 4:
 			if b.Handovers = []engine.Handover{{Job: d.UID, Partition: h.rng.IntN(partitions)}}; len(h.twin.cursorsOf(d.UID)) == 0 {
 				b.Cursors = append(b.Cursors, c)
 			}
+		}
+		if h.rng.IntN(3) == 0 {
+			b.Streaks = append(b.Streaks, engine.Streak{Job: d.UID, Reset: h.rng.IntN(2) == 0, Failed: h.rng.IntN(3)})
 		}
 		if h.rng.IntN(3) == 0 {
 			b.Decisions = append(b.Decisions, job.Decision{Job: d.UID, Namespace: d.Namespace, Name: d.Name, Schedule: c.Schedule,

@@ -213,8 +213,23 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 	for _, x := range b.Shards {
 		w.shards[shardKey{x.Row.Execution, x.Row.Index}] = x.Row
 	}
+	for _, s := range b.Streaks {
+		for k, c := range w.cursors {
+			if k.job == s.Job && c.partition == f.Partition {
+				if s.Reset {
+					c.Failures = 0
+				}
+				c.Failures += s.Failed
+				w.cursors[k] = c
+			}
+		}
+	}
 	for _, c := range b.Cursors {
-		w.cursors[cursorKey{c.Job, c.Schedule}] = twinCursor{f.Partition, c}
+		k := cursorKey{c.Job, c.Schedule}
+		if old, there := w.cursors[k]; there {
+			c.Failures = old.Failures
+		}
+		w.cursors[k] = twinCursor{f.Partition, c}
 	}
 	for _, c := range b.DropCursors {
 		if k := (cursorKey{c.Job, c.Schedule}); w.cursors[k].partition == f.Partition {

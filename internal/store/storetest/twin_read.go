@@ -18,6 +18,9 @@ func (w *twin) LoadPartition(_ context.Context, partition int) (engine.Loaded, e
 			out.Sessions = append(out.Sessions, s)
 		}
 	}
+	for _, c := range w.cursors {
+		out.Owes = out.Owes || c.partition == partition && c.Owed != 0
+	}
 	for _, e := range ordered(w.live, byID) {
 		if e.Partition == partition && e.State != job.ExecutionQueued && e.State != job.ExecutionScheduled {
 			row := w.row(e)
@@ -66,7 +69,7 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 				e.Definition, e.Cursors = w.definition(e.Job, e.revision), w.cursorsOf(e.Job)
 				e.Planner, e.Place = max(w.planner(e.Job), 0), w.place(e.Job)
 				for _, c := range e.Cursors {
-					if e.Definition != nil && c.Held != 0 && c.Revision != e.Definition.Revision {
+					if e.Definition != nil && (c.Held != 0 || c.Owed != 0) && c.Revision != e.Definition.Revision {
 						e.Before = w.definition(e.Job, c.Revision)
 					}
 				}
@@ -95,13 +98,22 @@ func compareCursors(a, b job.Cursor) int {
 }
 
 func (w *twin) DuePage(_ context.Context, partition int, want engine.WantDue) (engine.DuePage, error) {
-	out := engine.DuePage{Seq: w.parts[partition].Seq, Until: want.Until}
-	for _, c := range ordered(w.cursors, func(a, b twinCursor) int { return compareCursors(a.Cursor, b.Cursor) }) {
+	out := engine.DuePage{Owed: want.Owed, Seq: w.parts[partition].Seq, Until: want.Until}
+	order := compareCursors
+	if want.Owed {
+		order = func(a, b job.Cursor) int {
+			return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
+		}
+	}
+	for _, c := range ordered(w.cursors, func(a, b twinCursor) int { return order(a.Cursor, b.Cursor) }) {
 		d := w.definition(c.Job, 0)
-		if c.partition != partition || c.Next == 0 || c.Next > want.Until || d == nil || d.Spec.Disabled && d.Revision == c.Revision || d.Deleted != nil {
+		if c.partition != partition || d == nil || d.Deleted != nil {
 			continue
 		}
-		if want.After != nil && compareCursors(c.Cursor, *want.After) <= 0 {
+		if want.Owed && c.Owed == 0 || !want.Owed && (c.Next == 0 || c.Next > want.Until || d.Spec.Disabled && d.Revision == c.Revision) {
+			continue
+		}
+		if want.After != nil && order(c.Cursor, *want.After) <= 0 {
 			continue
 		}
 		if len(out.Items) == want.Limit {
