@@ -28,7 +28,7 @@ type get struct {
 }
 
 func newGetCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "get", Short: "List jobs, executions, shards, workers, pools, servers or decisions"}
+	cmd := &cobra.Command{Use: "get", Short: "List jobs, calendars, executions, shards, workers, pools, servers or decisions"}
 	add := func(use, short string, args cobra.PositionalArgs, flags string, run func(*get, context.Context, *takt.Client, []string) (*listing, error)) {
 		q := get{g: g}
 		sub := &cobra.Command{Use: use, Short: short, Args: args, Aliases: []string{strings.TrimSuffix(strings.Fields(use)[0], "s")},
@@ -57,11 +57,13 @@ func newGetCommand(g *global) *cobra.Command {
 		cmd.AddCommand(sub)
 	}
 	add("jobs [NAME]", "List jobs", cobra.MaximumNArgs(1), "lL", (*get).jobs)
+	add("calendars [CALENDAR]", "List calendars", cobra.MaximumNArgs(1), "l", (*get).calendars)
 	add("executions [EXECUTION]", "List executions, newest first", cobra.MaximumNArgs(1), "ljpsqL", (*get).executions)
 	add("shards EXECUTION", "List the shards of an execution", cobra.ExactArgs(1), "l", (*get).shards)
 	add("workers", "List live workers", cobra.NoArgs, "pL", (*get).workers)
 	add("pools", "List pools that have workers or work", cobra.NoArgs, "L", (*get).pools)
 	add("servers", "List the servers on the database", cobra.NoArgs, "", (*get).servers)
+	add("backfills [BACKFILL]", "List backfills, newest first", cobra.MaximumNArgs(1), "lj", (*get).backfills)
 	add("decisions", "List planned instants that became no execution", cobra.NoArgs, "ljL", (*get).decisions)
 	return cmd
 }

@@ -11,10 +11,12 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// jobCalls are store.Jobs and store.Calendars under a name that no method has.
+// jobCalls are the calls about jobs, calendars, backfills and instants under a name that no method has.
 type jobCalls interface {
 	store.Jobs
 	store.Calendars
+	store.Backfills
+	store.Instants
 }
 
 // fakeStore is the part of a store that people's calls use, in memory, without paging.

@@ -109,6 +109,8 @@ func (c *checker) fact(f *engine.Fact) error {
 				return fmt.Errorf("shard %v succeeds twice", k)
 			}
 		}
+	case engine.FactUnexplained:
+		return fmt.Errorf("R5: %d planned instants of %s are unexplained, from %s", f.Count, f.Job, f.PlannedAt)
 	case engine.FactLeaseGranted:
 		return c.granted(f)
 	default:

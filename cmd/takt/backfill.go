@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt"
+)
+
+var backfillHeader = []string{"BACKFILL", "JOB", "STATE", "DONE", "TOTAL", "FAILED", "SKIPPED", "FROM", "TO", "AGE", "BY", "REASON"}
+
+func backfillRow(b *takt.Backfill) []string {
+	done := b.Succeeded + b.Failed + b.Skipped
+	return []string{b.ID, b.Job, b.State, strconv.FormatInt(done, 10), strconv.FormatInt(b.Total, 10), strconv.FormatInt(b.Failed, 10),
+		strconv.FormatInt(b.Skipped, 10), b.From.Format(time.RFC3339), b.To.Format(time.RFC3339), since(b.At), b.Author, b.Reason}
+}
+
+// backfill holds the flags of the command.
+type backfill struct {
+	who
+	in     takt.BackfillRequest
+	yes    bool
+	format string
+}
+
+func newBackfillCommand(g *global) *cobra.Command {
+	var b backfill
+	cmd := &cobra.Command{
+		Use:   "backfill JOB --from T --to T",
+		Short: "Run a job for the planned instants of a range of the past",
+		Long: `Run a job for the planned instants of a range of the past, in its newest revision: one execution for each instant that has no
+succeeded one. What ended otherwise runs again, what still lives is waited for. The handler gets the planned instant, and the
+same key that it would have had then. Decisions about the instants (missed, skipped) stay as they are.
+
+At most --max-parallel run at a time, and no more than the overlap policy of the job allows: more than one takes
+overlap allow. A range has at most 100,000 instants, and may not reach into what the schedule has yet to plan. The backfill goes
+on by itself, whatever becomes of servers and workers: takt get backfills -w shows it, takt backfill cancel ends it.`,
+		Example: `  takt backfill reindex --from 2026-11-01 --to 2026-11-08T00:00 --dry-run
+  takt backfill reindex --from 2026-11-01T00:00:00+08:00 --to 2026-11-08T00:00:00+08:00 --yes --reason "lost disk"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, g, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&b.in.From, "from", "", "first instant: RFC 3339, or 2026-11-01T00:00 in the job's time zone; included, required")
+	f.StringVar(&b.in.To, "to", "", "last instant, likewise; included, not in the future; required")
+	f.BoolVar(&b.in.Reverse, "reverse", false, "the newest instant first")
+	f.IntVar(&b.in.MaxParallel, "max-parallel", 1, "executions at a time, at most 100")
+	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and run nothing")
+	f.BoolVar(&b.yes, "yes", false, "do not ask")
+	b.addFlags(cmd)
+	addOutput(cmd, &b.format)
+	cmd.AddCommand(newBackfillCancelCommand(g))
+	return cmd
+}
+
+func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
+	switch {
+	case b.in.From == "" || b.in.To == "":
+		return usage("--from and --to are needed: which range?")
+	case b.in.MaxParallel < 1:
+		return usage("--max-parallel must be from 1 to 100")
+	}
+	c, err := g.client()
+	if err != nil {
+		return err
+	}
+	b.in.Author, b.in.Reason = b.name(), b.reason
+	ctx, dry := cmd.Context(), b.in.DryRun
+	b.in.DryRun = true
+	made, err := c.Backfill(ctx, name, b.in)
+	if err != nil {
+		return explain(ctx, "cannot backfill job "+name, err)
+	}
+	line := fmt.Sprintf("%s has %s from %s to %s", name, counted(int(made.Total), "planned instant"), made.From.Format(time.RFC3339), made.To.Format(time.RFC3339))
+	if !dry {
+		if err := b.confirm(cmd, line+"; run those that have not succeeded?"); err != nil {
+			return err
+		}
+		b.in.DryRun = false
+		if made, err = c.Backfill(ctx, name, b.in); err != nil {
+			return explain(ctx, "cannot backfill job "+name, err)
+		}
+		line = made.ID
+	}
+	if isData(b.format) {
+		return printData(cmd.OutOrStdout(), b.format, made)
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+	return err
+}
+
+// confirm asks on a terminal; elsewhere --yes has to be said.
+func (b *backfill) confirm(cmd *cobra.Command, question string) error {
+	if b.yes {
+		return nil
+	}
+	in, isFile := cmd.InOrStdin().(*os.File)
+	if !isFile || !isatty.IsTerminal(in.Fd()) {
+		return usage("nobody can be asked here: say --yes, or --dry-run to see how many instants there are")
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); err != nil || a != "y" && a != "yes" {
+		return &failure{code: exitNegative, what: "nothing was run", why: "the answer was not yes"}
+	}
+	return nil
+}
+
+func newBackfillCancelCommand(g *global) *cobra.Command {
+	var w who
+	var running bool
+	var format string
+	cmd := &cobra.Command{
+		Use:   "cancel BACKFILL",
+		Short: "End a backfill: nothing more is started",
+		Long: `End a backfill: nothing more is started. Its executions that have not ended run to their end, or are cancelled too with
+--running.`,
+		Example: `  takt backfill cancel 06cw1bq0fr8j1x4cw6h3ybkq2c
+  takt backfill cancel 06cw1bq0fr8j1x4cw6h3ybkq2c --running --reason "wrong range" -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := g.client()
+			if err != nil {
+				return err
+			}
+			b, err := c.CancelBackfill(cmd.Context(), args[0], takt.CancelBackfillRequest{Running: running, Author: w.name(), Reason: w.reason})
+			if err != nil {
+				return explain(cmd.Context(), "cannot cancel backfill "+args[0], err)
+			}
+			if isData(format) {
+				return printData(cmd.OutOrStdout(), format, b)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is %s\n", b.ID, firstText(map[bool]string{true: "asked to end, pending"}[b.Effect == "pending"], b.State))
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&running, "running", false, "cancel its executions that have not ended, too")
+	w.addFlags(cmd)
+	addOutput(cmd, &format)
+	return cmd
+}
+
+func (q *get) backfills(ctx context.Context, c *takt.Client, args []string) (*listing, error) {
+	l := &listing{header: backfillHeader, narrow: 10}
+	if len(args) == 1 {
+		b, err := c.BackfillByID(ctx, args[0])
+		l.value, l.rows = b, [][]string{backfillRow(&b)}
+		return l, err
+	}
+	list, err := c.Backfills(ctx, q.job, q.page)
+	l.value, l.next = list, list.Next
+	for i := range list.Items {
+		l.rows = append(l.rows, backfillRow(&list.Items[i]))
+	}
+	return l, err
+}
+
+func describeBackfill(ctx context.Context, c *takt.Client, id string) (*account, error) {
+	b, err := c.BackfillByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	a := &account{value: b}
+	a.fact("Backfill", b.ID)
+	a.fact("Job", fmt.Sprintf("%s, revision %d", b.Job, b.Revision))
+	a.fact("State", strings.TrimSuffix(b.State+": "+b.EndReason, ": "))
+	order := "the oldest first"
+	if b.Reverse {
+		order = "the newest first"
+	}
+	a.fact("Range", fmt.Sprintf("%s to %s, %s, %d at a time", b.From.Format(time.RFC3339), b.To.Format(time.RFC3339), order, b.MaxParallel))
+	done := b.Succeeded + b.Failed + b.Skipped
+	a.fact("Done", fmt.Sprintf("%d of %d: %d succeeded, %d failed, %d had succeeded before", done, b.Total, b.Succeeded, b.Failed, b.Skipped))
+	a.fact("Running", strings.Join(b.Running, ", "))
+	a.when("Looked at up to", b.Cursor)
+	a.fact("Asked by", b.Author)
+	a.fact("Reason", b.Reason)
+	a.fact("Cancelled", b.Cancelled)
+	a.when("Asked", b.At)
+	a.when("Started", b.StartedAt)
+	a.when("Ended", b.EndedAt)
+	return a, nil
+}

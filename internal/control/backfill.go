@@ -1,0 +1,168 @@
+package control
+
+import (
+	"context"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// BackfillRequest asks that a job runs for the planned instants of a range of the past.
+type BackfillRequest struct {
+	Namespace   string
+	Job         string
+	From, To    string // as Explain takes them; both included
+	Reverse     bool   // the newest instant first
+	MaxParallel int    // 0: 1
+	DryRun      bool   // tell how many there are, and write nothing
+	Change      job.Change
+}
+
+// Backfilled is the answer to a BackfillRequest.
+type Backfilled struct {
+	job.Backfill
+	Effect Effect
+}
+
+// Backfill runs a job for each planned instant of a range that has no succeeded execution, in the newest revision. Errors:
+// KindNotFound; KindInvalid with the field; KindConflict "range_not_planned", "backfill_live".
+func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, error) {
+	b, err := c.backfillOf(ctx, &r)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	if r.DryRun {
+		return Backfilled{Backfill: b}, nil
+	}
+	ids, err := c.requestedIDs(1)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	b.ID = ids[0]
+	made, receipt, err := c.write.PutBackfill(ctx, store.PutBackfill{Backfill: b, Count: func(d job.Definition) (int64, error) { return countRange(&d, b.From, b.To) }}, c.partitionOf)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	out := Backfilled{Backfill: made, Effect: c.effect(ctx, receipt)}
+	if now, err := c.write.Backfill(ctx, r.Namespace, made.ID); err == nil { // the write stands: a failing look leaves the progress out
+		out.Backfill = now
+	}
+	return out, nil
+}
+
+// backfillOf judges a request by what the job is now.
+func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (job.Backfill, error) {
+	b := job.Backfill{Namespace: r.Namespace, Job: r.Job, At: c.instant(),
+		Spec: job.BackfillSpec{Reverse: r.Reverse, MaxParallel: r.MaxParallel, By: r.Change.By, Reason: r.Change.Reason}}
+	if err := checkChange(r.Change); err != nil {
+		return b, err
+	}
+	if r.MaxParallel < 0 || r.MaxParallel > job.MaxBackfillParallel {
+		return b, job.Errorf(job.KindInvalid, "out_of_range", "%d is out of range 1-%d", r.MaxParallel, job.MaxBackfillParallel).WithField("maxParallel")
+	}
+	row, err := c.read.Job(ctx, r.Namespace, r.Job)
+	if err != nil {
+		return b, err
+	}
+	d := &row.Definition
+	if d.Unfit != "" {
+		return b, job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
+	}
+	zone := zoneOf(d)
+	for _, x := range []struct {
+		field, text string
+		to          *job.Instant
+	}{{"from", r.From, &b.From}, {"to", r.To, &b.To}} {
+		if *x.to, err = instantOf(x.text, zone); err != nil {
+			return b, underFieldOf(err, x.field)
+		}
+	}
+	switch {
+	case b.To < b.From:
+		return b, job.Errorf(job.KindInvalid, "out_of_range", "the range ends before it begins").WithField("to").WithHint("from and to are both included")
+	case b.To > b.At:
+		return b, job.Errorf(job.KindInvalid, "out_of_range", "the range ends in the future, which is the schedule's").WithField("to").
+			WithHint("end it now at the latest; what lies ahead is planned by the schedule")
+	}
+	b.JobUID, b.Revision = d.UID, d.Revision
+	b.Spec.Total, err = countRange(d, b.From, b.To)
+	return b, err
+}
+
+func underFieldOf(err error, field string) error {
+	if e, ok := asError(err); ok {
+		return e.WithField(field)
+	}
+	return err
+}
+
+// countRange counts the planned instants of a range, those that several schedules have once.
+func countRange(d *job.Definition, from, to job.Instant) (int64, error) {
+	lines := linesOf(d)
+	if len(lines) == 0 {
+		return 0, job.Errorf(job.KindInvalid, "no_schedule", "the job %q has no schedule that names instants", d.Name).
+			WithHint("takt trigger runs it; a backfill is for the instants of a schedule")
+	}
+	tooMany := job.Errorf(job.KindInvalid, "too_many_instants", "the range has more than %d planned instants", job.MaxBackfill).WithField("to").
+		WithHint("ask for several smaller ranges, one after the other")
+	if len(lines) == 1 {
+		n, _, done := schedule.Count(lines[0].s, (from - 1).Time(), to.Time(), job.MaxBackfill)
+		if !done || n > job.MaxBackfill {
+			return 0, tooMany
+		}
+		return int64(n), nil
+	}
+	all := ahead{def: d}
+	for _, l := range lines {
+		all.add(l, from)
+	}
+	for n := int64(0); ; n++ {
+		at, ok := all.first()
+		switch {
+		case !ok || job.InstantOf(at) > to:
+			return n, nil
+		case n == job.MaxBackfill:
+			return 0, tooMany
+		}
+		all.take(at)
+	}
+}
+
+// CancelBackfillRequest asks for the end of a backfill.
+type CancelBackfillRequest struct {
+	Namespace string
+	ID        job.ExecutionID
+	Running   bool // its executions that have not ended are cancelled too
+	Change    job.Change
+}
+
+// CancelBackfill ends a backfill: nothing more is started. Errors: KindNotFound; KindConflict "backfill_ended".
+func (c *Control) CancelBackfill(ctx context.Context, r CancelBackfillRequest) (Backfilled, error) {
+	if err := checkChange(r.Change); err != nil {
+		return Backfilled{}, err
+	}
+	b, receipt, err := c.write.CancelBackfill(ctx, store.CancelBackfill{Namespace: r.Namespace, ID: r.ID,
+		Cancel: job.BackfillCancel{At: c.instant(), Running: r.Running, By: r.Change.By, Note: r.Change.Reason}})
+	if err != nil {
+		return Backfilled{}, err
+	}
+	out := Backfilled{Backfill: b, Effect: c.effect(ctx, receipt)}
+	if now, err := c.write.Backfill(ctx, r.Namespace, r.ID); err == nil {
+		out.Backfill = now
+	}
+	return out, nil
+}
+
+// BackfillByID reads one.
+func (c *Control) BackfillByID(ctx context.Context, namespace string, id job.ExecutionID) (job.Backfill, error) {
+	return c.write.Backfill(ctx, namespace, id)
+}
+
+// Backfills lists them, newest first; name "" for all jobs.
+func (c *Control) Backfills(ctx context.Context, namespace, name string, p store.Page) ([]job.Backfill, string, error) {
+	return c.write.Backfills(ctx, namespace, name, p)
+}
+
+// Counts counts what is in the database.
+func (c *Control) Counts(ctx context.Context) (store.Counts, error) { return c.read.Counts(ctx) }

@@ -1,0 +1,346 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// Verdict is what became, or becomes, of an instant of a job.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictRan         Verdict = "ran"            // an execution of it has ended
+	VerdictRunning     Verdict = "running"        // an execution of it runs
+	VerdictWaits       Verdict = "waits"          // an execution of it has not begun
+	VerdictSkipped     Verdict = "skipped"        // the decision's kind
+	VerdictMissed      Verdict = "missed"         // likewise
+	VerdictBlocked     Verdict = "blocked"        // likewise
+	VerdictHeld        Verdict = "held"           // a pause holds it, or will
+	VerdictDue         Verdict = "due"            // its time has come, and its owner has not decided it yet
+	VerdictWillRun     Verdict = "will_run"       // it lies ahead
+	VerdictNotPlanned  Verdict = "not_planned"    // it is no instant of the schedules that were in force
+	VerdictDisabled    Verdict = "disabled"       // the job was disabled
+	VerdictNotThere    Verdict = "not_created"    // it lies before the job
+	VerdictDeleted     Verdict = "deleted"        // it lies behind the job's end
+	VerdictNotInForce  Verdict = "not_in_force"   // the revision had been written, and its owner had not taken it in
+	VerdictSwept       Verdict = "swept"          // what was known is not kept so long
+	VerdictUnexplained Verdict = "unexplained"    // neither an execution nor a decision: this should not be
+	VerdictAfterOthers Verdict = "follows_others" // the job has no schedule of its own
+)
+
+// Evidence is all that is known of one instant of a job.
+type Evidence struct {
+	At, Now   job.Instant
+	Newest    *job.Definition // of the job, or of the last one of its name that was deleted
+	InForce   *job.Definition // the newest revision at At; nil: At lies before the first
+	Cursors   []job.Cursor
+	Execution *ExecutionView  // nil: none
+	Decisions []job.Decision  // whose ranges hold At
+	Backfill  job.ExecutionID // that runs At; zero: none
+	Kept      job.Instant     // what ended before it may be swept
+	Unowned   string          // why the owner of the job cannot be asked; "": it can
+}
+
+// Explanation is the one answer to "why did it (not) run at T?".
+type Explanation struct {
+	Verdict  Verdict
+	Text     string // one sentence
+	Reason   job.Reason
+	At       job.Instant // the planned instant; of one that was spread, where the spread moved it
+	Schedule string      // that has the instant; several are joined by commas
+	Revision int64       // that was in force; 0: none
+	Zone     *time.Location
+	Note     string // what a step of the clock, a calendar or the spread did
+	Late     time.Duration
+	Evidence Evidence
+
+	Previous, Next time.Time // around an instant that is none; the zero time: there is none
+}
+
+// settling is how long the owner of a job may take until a revision that was written is in force, as far as an
+// explanation calls it that.
+const settling = time.Minute
+
+// line is one schedule of a revision.
+type line struct {
+	id string
+	s  schedule.Schedule
+}
+
+func linesOf(d *job.Definition) (all []line) {
+	if d == nil {
+		return nil
+	}
+	for _, x := range d.Spec.Schedules {
+		if s, err := d.Parse(x.Spec); err == nil { // it was checked when it was written
+			all = append(all, line{x.ID, s})
+		}
+	}
+	return all
+}
+
+// meant is the planned instant that a person means by at: itself, or where the spread has moved it.
+func meant(lines []line, at job.Instant) job.Instant {
+	if _, is := having(lines, at); is {
+		return at
+	}
+	for _, l := range lines {
+		for next, ok := l.s.Next(at.Add(-time.Millisecond).Time()); ok && next.Sub(at.Time()) <= schedule.MaxJitter; next, ok = l.s.Next(next) {
+			if from := schedule.Nominal(l.s, next); from.Equal(at.Time()) {
+				return job.InstantOf(next)
+			} else if from.After(at.Time().Add(schedule.MaxJitter)) {
+				break
+			}
+		}
+	}
+	return at
+}
+
+// having names the schedules that have an instant.
+func having(lines []line, at job.Instant) (names []string, is bool) {
+	for _, l := range lines {
+		if schedule.Matches(l.s, at.Time()) {
+			names = append(names, l.id)
+		}
+	}
+	return names, len(names) > 0
+}
+
+// Explain judges what is known. It never guesses: what is not known is said.
+func (ev Evidence) Explain() Explanation {
+	lines := linesOf(ev.InForce)
+	out := Explanation{At: ev.At, Zone: time.UTC, Evidence: ev}
+	names, is := having(lines, ev.At)
+	out.Schedule = strings.Join(names, ",")
+	if ev.InForce != nil {
+		out.Revision = ev.InForce.Revision
+	}
+	for i, l := range lines {
+		if i == 0 || is && l.id == names[0] {
+			out.Zone = schedule.Zone(l.s)
+		}
+		if is && l.id == names[0] {
+			out.Note = schedule.Note(l.s, ev.At.Time())
+		}
+	}
+	decision := ev.decision(lines)
+	switch {
+	case ev.Execution != nil:
+		out.ofExecution(ev.Execution)
+		if decision != nil {
+			out.Text = fmt.Sprintf("%s; then %s", decisionText(decision), out.Text)
+		}
+	case decision != nil:
+		out.Verdict, out.Reason, out.Text = Verdict(decision.Kind), decision.Reason, decisionText(decision)
+		if out.Schedule == "" {
+			out.Schedule = decision.Schedule
+		}
+	case ev.InForce == nil:
+		out.say(VerdictNotThere, "the job was created at %s, after this instant", stamp(ev.Newest.CreatedAt))
+	case ev.Newest.Deleted != nil && ev.At >= ev.Newest.Deleted.At:
+		out.say(VerdictDeleted, "the job was deleted at %s%s", stamp(ev.Newest.Deleted.At), because(ev.Newest.Deleted.By, ev.Newest.Deleted.Reason))
+	case ev.InForce.Spec.Disabled:
+		out.say(VerdictDisabled, "revision %d, which was in force, had disabled the job", out.Revision)
+	case !is:
+		out.notPlanned(lines)
+	case ev.At > ev.Now:
+		out.ahead()
+	default:
+		out.silent(names)
+	}
+	if !ev.Backfill.IsZero() && (ev.Execution == nil || ev.Execution.State.Ended()) {
+		out.Text += fmt.Sprintf("; backfill %s has it in its range and has not come to it yet", ev.Backfill)
+	}
+	return out
+}
+
+func (x *Explanation) say(v Verdict, format string, args ...any) {
+	x.Verdict, x.Text = v, fmt.Sprintf(format, args...)
+}
+
+// decision is the one that is about the instant itself: a range may lie around an instant that no schedule has.
+func (ev *Evidence) decision(lines []line) *job.Decision {
+	for i := range ev.Decisions {
+		d := &ev.Decisions[i]
+		if d.From == ev.At || d.To == ev.At {
+			return d
+		}
+		for _, l := range lines {
+			if l.id == d.Schedule && schedule.Matches(l.s, ev.At.Time()) {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+func decisionText(d *job.Decision) string {
+	text := fmt.Sprintf("%s: %s", d.Kind, d.Reason.Text())
+	if d.Count > 1 {
+		text += fmt.Sprintf("; with %d others from %s to %s", d.Count-1, stamp(d.From), stamp(d.To))
+	}
+	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), span(d.At.Sub(d.To)))
+}
+
+func (x *Explanation) ofExecution(e *ExecutionView) {
+	x.Reason = e.Reason
+	if e.StartedAt != 0 {
+		x.Late = e.StartedAt.Sub(e.PlannedAt)
+	}
+	how := ""
+	switch e.Trigger {
+	case job.TriggerBackfill:
+		how = " by a backfill"
+	case job.TriggerCatchUp:
+		how = " when it was caught up"
+	}
+	begun := fmt.Sprintf("began %s after its instant", span(x.Late))
+	switch {
+	case e.State.Ended() && e.StartedAt == 0:
+		x.say(VerdictRan, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
+	case e.State.Ended():
+		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, span(e.EndedAt.Sub(e.StartedAt)))
+	case e.StartedAt != 0 && e.State != job.ExecutionQueued:
+		x.say(VerdictRunning, "runs%s as execution %s; it %s", how, e.ID, begun)
+	default:
+		if e.Waits != "" {
+			x.Reason = e.Waits
+		}
+		x.say(VerdictWaits, "waits%s as execution %s: %s", how, e.ID, firstOf(x.Reason.Text(), string(e.State)))
+	}
+}
+
+// notPlanned names the instants around one that is none, and what took it away.
+func (x *Explanation) notPlanned(lines []line) {
+	at := x.At.Time()
+	for _, l := range lines {
+		if prev, ok := schedule.Prev(l.s, at); ok && prev.After(x.Previous) {
+			x.Previous = prev
+		}
+		if next, ok := l.s.Next(at); ok && (x.Next.IsZero() || next.Before(x.Next)) {
+			x.Next = next
+		}
+	}
+	if len(lines) == 0 {
+		x.say(VerdictNotPlanned, "revision %d, which was in force, has no schedule: the job runs when it is asked to", x.Revision)
+		if after := x.Evidence.InForce.Spec.After; len(after) > 0 {
+			x.say(VerdictAfterOthers, "the job has no schedule of its own: it runs after other jobs, and has no execution of this instant")
+		}
+		return
+	}
+	x.say(VerdictNotPlanned, "no schedule of revision %d, which was in force, has this instant", x.Revision)
+	for _, s := range x.Evidence.InForce.Spec.Schedules {
+		if len(s.Calendars) == 0 {
+			continue
+		}
+		bare := s.Spec
+		bare.Calendars, bare.Closed = nil, ""
+		if open, err := x.Evidence.InForce.Parse(bare); err == nil && schedule.Matches(open, at) {
+			x.Schedule = s.ID
+			x.Text += fmt.Sprintf("; schedule %s would have it, but its calendars (%s, as they are now) close it", s.ID, strings.Join(s.Calendars, ", "))
+		}
+	}
+	if !x.Previous.IsZero() {
+		x.Text += "; the one before is " + x.Previous.In(x.Zone).Format(time.RFC3339)
+	}
+	if !x.Next.IsZero() {
+		x.Text += "; the one after is " + x.Next.In(x.Zone).Format(time.RFC3339)
+	}
+}
+
+// ahead is for an instant to come.
+func (x *Explanation) ahead() {
+	ev := &x.Evidence
+	if p := ev.Newest.Pause; p.Covers(ev.At) {
+		x.Reason = job.ReasonPaused
+		x.say(VerdictHeld, "the job is paused%s, %s: it will be recorded as skipped unless the pause ends before", because(p.By, p.Reason), untilText(p))
+		return
+	}
+	x.say(VerdictWillRun, "will run in %s", span(ev.At.Sub(ev.Now)))
+	if x.Note != "" {
+		x.Text += "; " + x.Note
+	}
+}
+
+// silent is for an instant of the past, of a schedule, of which nothing is known.
+func (x *Explanation) silent(names []string) {
+	ev := &x.Evidence
+	cursor := job.Cursor{}
+	for _, c := range ev.Cursors {
+		if len(names) > 0 && c.Schedule == names[0] {
+			cursor = c
+		}
+	}
+	newest := ev.InForce.Revision == ev.Newest.Revision && ev.Newest.Deleted == nil
+	switch p := ev.Newest.Pause; {
+	case newest && cursor.Held != 0 && ev.At >= cursor.Held && (cursor.Next == 0 || ev.At < cursor.Next):
+		x.Reason = job.ReasonPaused
+		x.say(VerdictHeld, "a pause holds it%s, %s; it is recorded as skipped when the pause ends", byPause(p), untilText(p))
+	case cursor.Owed != 0 && cursor.Owed <= ev.At && ev.At <= cursor.OwedTo:
+		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
+	case newest && cursor.Next != 0 && cursor.Next <= ev.At:
+		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", span(ev.Now.Sub(ev.At)))
+		if ev.Unowned != "" {
+			x.Text += ": " + ev.Unowned
+		}
+	case ev.At < ev.Kept:
+		x.say(VerdictSwept, "what was known of it is not kept so long: only what is newer than %s", stamp(ev.Kept))
+	case ev.At.Sub(ev.InForce.UpdatedAt) < settling:
+		x.say(VerdictNotInForce, "revision %d was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", x.Revision, span(ev.At.Sub(ev.InForce.UpdatedAt)))
+	default:
+		x.say(VerdictUnexplained, "revision %d has this instant, and there is neither an execution nor a decision: this should not be", x.Revision)
+	}
+}
+
+func because(by, why string) string {
+	text := ""
+	if by != "" {
+		text = " by " + by
+	}
+	if why != "" {
+		text += fmt.Sprintf(" (%s)", why)
+	}
+	return text
+}
+
+func byPause(p *job.Pause) string {
+	if p == nil {
+		return ""
+	}
+	return because(p.By, p.Reason)
+}
+
+func untilText(p *job.Pause) string {
+	if p == nil || p.Until == 0 {
+		return "until it is resumed"
+	}
+	return "until " + stamp(p.Until)
+}
+
+func stamp(at job.Instant) string { return at.Time().Format("2006-01-02T15:04:05Z07:00") }
+
+// span is a length of time for people.
+func span(d time.Duration) string {
+	switch a := d.Abs(); {
+	case a < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	case a < 48*time.Hour:
+		return d.Round(time.Second).String()
+	default:
+		return fmt.Sprintf("%dd%s", d/(24*time.Hour), (d % (24 * time.Hour)).Round(time.Hour).String())
+	}
+}
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,100 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/taktsched/takt/internal/control"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+func moment(t *testing.T, text string) job.Instant {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job.InstantOf(at)
+}
+
+// TestExplainVerdicts: for each instant one verdict, from what is known alone.
+func TestExplainVerdicts(t *testing.T) {
+	t.Parallel()
+	at := func(text string) job.Instant { return moment(t, "2026-11-"+text+"Z") }
+	revision := func(n int64, written string, spec job.Spec) *job.Definition {
+		return &job.Definition{UID: job.UID{1}, Namespace: "ns", Name: "j", Revision: n, CreatedAt: at("01T00:00:30"), UpdatedAt: at(written), Spec: spec}
+	}
+	hourly := job.Spec{Pool: "p", Handler: "h", Schedules: []job.Schedule{{ID: "main", Spec: schedule.Spec{Cron: "0 * * * *"}}}}
+	one := revision(1, "01T00:00:30", hourly)
+	off := hourly
+	off.Disabled = true
+	paused := *revision(1, "01T00:00:30", hourly)
+	paused.Pause = &job.Pause{At: at("10T09:30:00"), By: "ann", Reason: "move"}
+	gone := *revision(1, "01T00:00:30", hourly)
+	gone.Deleted = &job.Deletion{At: at("09T12:00:00"), By: "bob"}
+	spread := hourly
+	spread.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Cron: "0 * * * *", Jitter: 10 * time.Minute}}}
+	closed := hourly
+	closed.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Cron: "0 * * * *", Calendars: []string{"cn"}}}}
+	shut := *revision(1, "01T00:00:30", closed)
+	shut.Calendars = map[string]*job.Calendar{"cn": {Name: "cn", Revision: 1, Spec: job.CalendarSpec{Calendar: schedule.Calendar{Weekly: []string{"mon"}}}}}
+	now := at("10T10:20:00")
+	caught := func(last, next string) []job.Cursor {
+		return []job.Cursor{{Job: job.UID{1}, Schedule: "main", Revision: 1, Last: at(last), Next: at(next)}}
+	}
+	missed := []job.Decision{{Schedule: "main", Kind: job.DecisionMissed, Reason: job.ReasonMissedDown, From: at("09T01:00:00"), To: at("09T05:00:00"), Count: 5, At: at("09T05:10:00")}}
+	run := func(state job.ExecutionState, trigger job.Trigger, started, ended string) *control.ExecutionView {
+		v := &control.ExecutionView{Execution: job.Execution{ID: job.ExecutionID{7}, Trigger: trigger, State: state, PlannedAt: at("10T08:00:00")}}
+		if started != "" {
+			v.StartedAt = at(started)
+		}
+		if ended != "" {
+			v.EndedAt = at(ended)
+		}
+		return v
+	}
+	waits := run(job.ExecutionQueued, job.TriggerSchedule, "", "")
+	waits.Waits = job.WaitNoWorker
+
+	for name, c := range map[string]struct {
+		ev   control.Evidence
+		want control.Verdict
+		says string
+	}{
+		"ran":              {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionSucceeded, job.TriggerSchedule, "10T08:00:02", "10T08:00:09")}, "ran", "succeeded; it began 2s after its instant and took 7s"},
+		"failed":           {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionFailed, job.TriggerCatchUp, "10T08:30:00", "10T08:30:01")}, "ran", "ran when it was caught up as execution"},
+		"runs":             {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionRunning, job.TriggerSchedule, "10T08:00:02", "")}, "running", "it began 2s after"},
+		"waits":            {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: waits}, "waits", "no live worker in the pool"},
+		"never began":      {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionCancelled, job.TriggerSchedule, "", "10T08:01:00")}, "ran", "ended cancelled before it began"},
+		"missed":           {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed}, "missed", "nobody planned it in time; with 4 others from 2026-11-09T01:00:00Z to 2026-11-09T05:00:00Z"},
+		"missed and run":   {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Execution: run(job.ExecutionSucceeded, job.TriggerBackfill, "10T08:00:02", "10T08:00:09")}, "ran", "; then ran by a backfill as execution"},
+		"in a range":       {control.Evidence{At: at("09T03:30:00"), Newest: one, InForce: one, Decisions: missed}, "not_planned", "the one before is 2026-11-09T03:00:00Z; the one after is 2026-11-09T04:00:00Z"},
+		"before the job":   {control.Evidence{At: at("01T00:00:00"), Newest: one}, "not_created", "created at 2026-11-01T00:00:30Z"},
+		"behind its end":   {control.Evidence{At: at("09T13:00:00"), Newest: &gone, InForce: &gone}, "deleted", "by bob"},
+		"before its end":   {control.Evidence{At: at("09T03:00:00"), Newest: &gone, InForce: &gone, Decisions: missed}, "missed", "nobody planned it"},
+		"disabled":         {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: revision(3, "08T00:00:00", off)}, "disabled", "revision 3"},
+		"due":              {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Unowned: "no server owns its partition at the moment"}, "due", "20m0s after its time: no server owns"},
+		"held":             {control.Evidence{At: at("10T10:00:00"), Newest: &paused, InForce: &paused, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Held: at("10T10:00:00")}}}, "held", "by ann (move), until it is resumed"},
+		"will be held":     {control.Evidence{At: at("10T11:00:00"), Newest: &paused, InForce: &paused}, "held", "will be recorded as skipped"},
+		"will run":         {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "will_run", "in 40m0s"},
+		"owed":             {control.Evidence{At: at("10T07:00:00"), Newest: one, InForce: one, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
+		"swept":            {control.Evidence{At: at("02T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Kept: at("03T00:00:00")}, "swept", "not kept so long"},
+		"not in force":     {control.Evidence{At: at("01T01:00:00"), Newest: one, InForce: revision(1, "01T00:59:58", hourly)}, "not_in_force", "written 2s before"},
+		"unexplained":      {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "unexplained", "should not be"},
+		"manual":           {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", job.Spec{})}, "not_planned", "has no schedule"},
+		"spread":           {control.Evidence{At: at("11T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", spread)}, "not_planned", "the one after is 2026-11-11T08:0"},
+		"closed":           {control.Evidence{At: at("10T08:00:00"), Newest: &shut, InForce: &shut}, "not_planned", "its calendars (cn, as they are now) close it"},
+		"a backfill comes": {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Backfill: job.ExecutionID{9}}, "missed", "has it in its range and has not come to it yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.ev.Now = now
+			got := c.ev.Explain()
+			if got.Verdict != c.want || !strings.Contains(got.Text, c.says) {
+				t.Errorf("%s: %s\nwant %s: …%s…", got.Verdict, got.Text, c.want, c.says)
+			}
+		})
+	}
+}

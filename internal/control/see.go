@@ -1,0 +1,322 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/schedule"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// revisionsMost bounds how many revisions are looked through for the one that was in force.
+const revisionsMost = 10_000
+
+// Explain tells what became, or becomes, of an instant of a job. text is an instant with an offset, or a reading of the
+// clocks in the time zone of the job's first schedule. Errors: KindNotFound; KindInvalid.
+func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Explanation, error) {
+	ev, err := c.revisionsAt(ctx, namespace, name, text)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if ev.InForce != nil {
+		ev.At = meant(linesOf(ev.InForce), ev.At)
+	}
+	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addKept} {
+		if err := part(ctx, &ev); err != nil {
+			return Explanation{}, err
+		}
+	}
+	if ev.Newest.Deleted == nil {
+		if _, err := c.inspect(ctx, partition.Of(namespace, ev.Newest.Spec.Pool, c.owners.Count()), engine.InspectQuery{Namespace: namespace, Pool: ev.Newest.Spec.Pool}); away(err) {
+			ev.Unowned = "no server owns its partition at the moment"
+		}
+	}
+	return ev.Explain(), nil
+}
+
+// revisionsAt finds the newest revision, and the one that was the newest at the instant that text names.
+func (c *Control) revisionsAt(ctx context.Context, namespace, name, text string) (Evidence, error) {
+	ev := Evidence{Now: c.instant()}
+	page := store.Page{Limit: store.DefaultLimit}
+	for looked := 0; looked < revisionsMost; {
+		rows, next, err := c.write.Revisions(ctx, namespace, name, page)
+		if err != nil {
+			return ev, err
+		}
+		for i := range rows {
+			d := &rows[i].Definition
+			if ev.Newest == nil {
+				if ev.Newest, ev.At = d, 0; d.Unfit != "" {
+					return ev, job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be read: %s", name, d.Unfit).WithHint("apply the job again")
+				}
+				if ev.At, err = instantOf(text, zoneOf(d)); err != nil {
+					return ev, err
+				}
+			}
+			if d.UpdatedAt <= ev.At {
+				ev.InForce = d
+				return ev, nil
+			}
+		}
+		if looked += len(rows); next == "" {
+			break
+		}
+		page.After = next
+	}
+	return ev, nil
+}
+
+// zoneOf is the time zone in which people think of a job.
+func zoneOf(d *job.Definition) *time.Location {
+	for _, l := range linesOf(d) {
+		return schedule.Zone(l.s)
+	}
+	return time.UTC
+}
+
+// instantOf reads an instant; a text without an offset is read on the clocks of the zone.
+func instantOf(text string, zone *time.Location) (job.Instant, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		at, err := time.ParseInLocation(layout, text, zone)
+		if err == nil && at.Year() >= 1970 && at.Year() <= 9999 && at.Unix() > 0 {
+			return job.InstantOf(at), nil
+		}
+	}
+	return 0, job.Errorf(job.KindInvalid, "bad_instant", "%.64q is no instant from 1970 to 9999", text).
+		WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
+}
+
+// addRows reads what the database has of an instant.
+func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
+	d := ev.Newest
+	view, err := c.Execution(ctx, d.Namespace, job.PlannedID(d.UID, ev.At))
+	switch {
+	case err == nil:
+		ev.Execution = &view
+	case job.KindOf(err) != job.KindNotFound:
+		return err
+	}
+	var names []string
+	for _, of := range []*job.Definition{ev.InForce, d} {
+		for i := 0; of != nil && i < len(of.Spec.Schedules); i++ {
+			if id := of.Spec.Schedules[i].ID; !slices.Contains(names, id) {
+				names = append(names, id)
+			}
+		}
+	}
+	if ev.Decisions, err = c.read.DecisionsAt(ctx, d.UID, names, ev.At); err != nil {
+		return err
+	}
+	if d.Deleted == nil {
+		row, err := c.read.Job(ctx, d.Namespace, d.Name)
+		if err != nil && job.KindOf(err) != job.KindNotFound {
+			return err
+		}
+		ev.Cursors = row.Cursors
+	}
+	return nil
+}
+
+func (c *Control) addBackfill(ctx context.Context, ev *Evidence) error {
+	rows, _, err := c.write.Backfills(ctx, ev.Newest.Namespace, ev.Newest.Name, store.Page{})
+	for i := range rows {
+		if b := &rows[i]; !b.Progress.State.Ended() && b.Cancel == nil && b.From <= ev.At && ev.At <= b.To {
+			ev.Backfill = b.ID
+		}
+	}
+	return err
+}
+
+// addKept finds out how far back executions and decisions are kept.
+func (c *Control) addKept(ctx context.Context, ev *Evidence) error {
+	keep := c.keep
+	if c.sweeper != nil {
+		own, err := c.sweeper.Retention(ctx, ev.Newest.Namespace)
+		if err != nil {
+			return err
+		}
+		keep = keep.Over(own)
+	}
+	ev.Kept = ev.Now.Add(-min(keep.Executions, keep.Decisions))
+	return nil
+}
+
+// Bounds of a look ahead.
+const (
+	MaxLookAhead       = 366 * 24 * time.Hour
+	upcomingSteps  = 20_000
+	upcomingLimit  = 500
+	upcomingPlaces = "upcoming"
+)
+
+// UpcomingRequest asks for what is due next in a namespace.
+type UpcomingRequest struct {
+	Namespace string
+	Job       string        // "": all
+	For       time.Duration // 0: 24 h; ≤ MaxLookAhead
+	Page      store.Page
+}
+
+// Upcoming is an instant to come.
+type Upcoming struct {
+	Fire
+	Job  string
+	Held string // by what pause; "": none
+}
+
+// place is where a page of instants goes on: behind an instant of a job.
+type place struct {
+	Until job.Instant `json:"u"`
+	At    job.Instant `json:"a"`
+	Job   string      `json:"j"`
+}
+
+// Upcoming lists the instants to come, in their order. bound is how far the list is complete when it could not look at
+// everything; the zero time: it is. With a job, instants that its pause would hold are listed too.
+func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upcoming, next string, bound time.Time, err error) {
+	if r.For == 0 {
+		r.For = 24 * time.Hour
+	}
+	if r.For < 0 || r.For > MaxLookAhead {
+		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "%v is not from 1s to %v", r.For, MaxLookAhead).WithField("query.for").
+			WithHint("such as 24h or 7d")
+	}
+	var from place
+	more, err := store.ParseAfter(upcomingPlaces, r.Page.After, &from)
+	if err != nil {
+		return nil, "", bound, err
+	}
+	now := c.instant()
+	if !more {
+		from = place{Until: now.Add(r.For), At: now}
+	}
+	from.Until = min(from.Until, now.Add(MaxLookAhead))
+	var all []ahead
+	if r.Job != "" {
+		row, err := c.read.Job(ctx, r.Namespace, r.Job)
+		if err != nil {
+			return nil, "", bound, err
+		}
+		all = []ahead{aheadOf(&row.Definition, max(from.At, now))}
+	} else {
+		rows, cut, err := c.read.Upcoming(ctx, r.Namespace, from.Until, store.MaxUpcoming)
+		if err != nil {
+			return nil, "", bound, err
+		}
+		if cut && len(rows) > 0 {
+			from.Until = min(from.Until, rows[len(rows)-1].Cursor.Next)
+			bound = from.Until.Time()
+		}
+		all = aheadOfAll(rows, max(from.At, now))
+	}
+	items, next = merge(all, from, min(r.Page.Rows(), upcomingLimit))
+	return items, next, bound, nil
+}
+
+// ahead are the instants of one job to come.
+type ahead struct {
+	def   *job.Definition
+	lines []line
+	next  []time.Time // of each line; the zero time: none
+}
+
+// aheadOfAll begins each schedule where its owner goes on with it. A schedule without a row has nothing in the time asked for.
+func aheadOfAll(rows []store.DueRow, after job.Instant) (all []ahead) {
+	at := map[job.UID]int{}
+	for i := range rows {
+		d := &rows[i].Definition
+		n, seen := at[d.UID]
+		if !seen {
+			n = len(all)
+			at[d.UID], all = n, append(all, ahead{def: d})
+		}
+		for _, l := range linesOf(d) {
+			if l.id == rows[i].Cursor.Schedule {
+				all[n].add(l, max(after, rows[i].Cursor.Next))
+			}
+		}
+	}
+	return all
+}
+
+// aheadOf begins at the given instant, which is looked at too: the place of a page knows which jobs had it.
+func aheadOf(d *job.Definition, at job.Instant) ahead {
+	a := ahead{def: d}
+	if !d.Spec.Disabled {
+		for _, l := range linesOf(d) {
+			a.add(l, at)
+		}
+	}
+	return a
+}
+
+func (a *ahead) add(l line, at job.Instant) {
+	next, ok := l.s.Next((at - 1).Time())
+	if !ok {
+		next = time.Time{}
+	}
+	a.lines, a.next = append(a.lines, l), append(a.next, next)
+}
+
+// first is the next instant of the job; false: there is none.
+func (a *ahead) first() (best time.Time, ok bool) {
+	for _, at := range a.next {
+		if !at.IsZero() && (best.IsZero() || at.Before(best)) {
+			best = at
+		}
+	}
+	return best, !best.IsZero()
+}
+
+// take goes on behind the instant at.
+func (a *ahead) take(at time.Time) Upcoming {
+	u := Upcoming{Job: a.def.Name}
+	for i, l := range a.lines {
+		if !a.next[i].Equal(at) {
+			continue
+		}
+		if zone := schedule.Zone(l.s); u.Schedule == "" {
+			u.Fire = Fire{At: at.In(zone), Zone: zone.String(), Schedule: l.id, Note: schedule.Note(l.s, at)}
+		} else {
+			u.Schedule += "," + l.id
+		}
+		next, ok := l.s.Next(at)
+		if !ok {
+			next = time.Time{}
+		}
+		a.next[i] = next
+	}
+	if p := a.def.Pause; p.Covers(job.InstantOf(at)) {
+		u.Held = "paused" + byPause(p) + ", " + untilText(p)
+	}
+	return u
+}
+
+// merge lists the instants of all jobs in the order of (instant, job) behind a place.
+func merge(all []ahead, from place, limit int) (items []Upcoming, next string) {
+	for steps := 0; steps < upcomingSteps; steps++ {
+		best, at := -1, time.Time{}
+		for i := range all {
+			if first, ok := all[i].first(); ok && (best < 0 || cmp.Or(first.Compare(at), cmp.Compare(all[i].def.Name, all[best].def.Name)) < 0) {
+				best, at = i, first
+			}
+		}
+		if best < 0 || job.InstantOf(at) > from.Until {
+			return items, ""
+		}
+		if len(items) == limit {
+			last := &items[limit-1]
+			return items, store.After(upcomingPlaces, place{from.Until, job.InstantOf(last.At), last.Job})
+		}
+		u := all[best].take(at)
+		if i := job.InstantOf(at); i > from.At || i == from.At && from.Job != "" && u.Job > from.Job {
+			items = append(items, u)
+		}
+	}
+	return items, ""
+}
