@@ -82,13 +82,13 @@ func newApplyCommand(g *global) *cobra.Command {
 	a := apply{g: g}
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|DIR|-",
-		Short: "Create or change jobs as files say, all or nothing",
-		Long: `Create or change jobs as files say. A file holds one or more YAML documents; of a directory, its .yaml,
+		Short: "Create or change jobs and calendars as files say, all or nothing",
+		Long: `Create or change jobs and calendars as files say. A file holds one or more YAML documents; of a directory, its .yaml,
 .yml and .json files are read; - is standard input. Every file is read and checked before anything is
-written, and the server writes all jobs or none.
+written, and the server writes all documents or none; jobs may name calendars of the same files.
 
 For each job it prints what became of it and its next five planned instants. Nothing of the past fires.
-With --prune, jobs that have the labels of -l and are not in the files are deleted; what they run ends as
+A changed calendar changes the instants of the jobs that name it. With --prune, jobs that have the labels of -l and are not in the files are deleted; what they run ends as
 usual.`,
 		Example: `  takt apply -f jobs/ -R --reason "new tariff"
   takt apply -f jobs/ --prune -l app=billing --dry-run
@@ -118,7 +118,11 @@ func (a *apply) run(cmd *cobra.Command) error {
 		if len(docs) != 1 || a.ifRevision < 0 {
 			return usage("--if-revision is a revision, for a single document")
 		}
-		in.Documents[0].IfRevision = a.ifRevision
+		if len(in.Calendars) == 1 {
+			in.Calendars[0].IfRevision = a.ifRevision
+		} else {
+			in.Documents[0].IfRevision = a.ifRevision
+		}
 	}
 	c, err := a.g.client()
 	if err != nil {
@@ -126,11 +130,16 @@ func (a *apply) run(cmd *cobra.Command) error {
 	}
 	out, err := c.Apply(cmd.Context(), in)
 	if err != nil {
-		return refusedSet(cmd, "cannot apply "+counted(len(docs), "job"), docs, err)
+		return refusedSet(cmd, "cannot apply "+countedDocuments(docs), docs, err)
 	}
 	warn(cmd.ErrOrStderr(), docs, out.Items)
 	if isData(a.format) {
 		return printData(cmd.OutOrStdout(), a.format, appliedList(&out))
+	}
+	for i := range out.Calendars {
+		if err := printAppliedCalendar(cmd.OutOrStdout(), &out.Calendars[i], a.dryRun); err != nil {
+			return err
+		}
 	}
 	for i := range out.Items {
 		if err := printApplied(cmd.OutOrStdout(), &out.Items[i], a.dryRun); err != nil {
@@ -152,9 +161,10 @@ type applied struct {
 
 func appliedList(r *takt.ApplyResult) any {
 	list := struct {
-		Items  []applied `json:"items"`
-		DryRun bool      `json:"dryRun,omitempty"`
-	}{[]applied{}, r.DryRun}
+		Calendars []takt.AppliedCalendar `json:"calendars,omitempty"`
+		Items     []applied              `json:"items"`
+		DryRun    bool                   `json:"dryRun,omitempty"`
+	}{r.Calendars, []applied{}, r.DryRun}
 	for _, x := range r.Items {
 		if x.Job.Status != nil {
 			x.Job.Status.Effect = x.Effect

@@ -9,8 +9,8 @@ import (
 )
 
 func newDeleteCommand(g *global) *cobra.Command {
-	cmd := &cobra.Command{Use: "delete", Short: "Delete a job"}
-	cmd.AddCommand(newDeleteJobCommand(g))
+	cmd := &cobra.Command{Use: "delete", Short: "Delete a job or a calendar"}
+	cmd.AddCommand(newDeleteJobCommand(g), newDeleteCalendarCommand(g))
 	return cmd
 }
 

@@ -122,6 +122,9 @@ func describeExecution(ctx context.Context, c *takt.Client, id string) (*account
 	}
 	a.fact("Runs", fmt.Sprintf("handler %s in pool %s", e.Handler, e.Pool))
 	a.fact("Trigger", e.Trigger)
+	for i := range e.Parents {
+		a.fact("After", parentText(&e.Parents[i]))
+	}
 	a.when("Planned", &e.PlannedAt)
 	a.when("Started", e.StartedAt)
 	a.when("Ended", e.EndedAt)
@@ -348,4 +351,33 @@ func skewText(d time.Duration) string {
 		return age(-d) + " behind the server's (the way of the call included)"
 	}
 	return age(d) + " ahead of the server's"
+}
+
+// parentText says which execution of a parent counts.
+func parentText(p *takt.ParentExecution) string {
+	if p.Execution == "" {
+		return p.Job + ": no execution yet"
+	}
+	text := fmt.Sprintf("%s: execution %s %s", p.Job, p.Execution, p.State)
+	if p.PlannedAt != nil {
+		text += ", planned " + p.PlannedAt.Local().Format(time.RFC3339)
+	}
+	return text
+}
+
+// afterText says what a job runs after.
+func afterText(a *takt.AfterSpec) string {
+	text := a.Job + " " + cmp.Or(a.On, "succeeded")
+	switch a.Match {
+	case "latest":
+		text += ", its latest execution"
+	case "day":
+		text += ", of the same date in " + cmp.Or(a.TimeZone, "UTC")
+	default:
+		text += ", of the same planned instant"
+	}
+	if a.Within != 0 {
+		text += ", within " + a.Within.String()
+	}
+	return text
 }

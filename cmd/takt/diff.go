@@ -22,7 +22,7 @@ func newDiffCommand(g *global) *cobra.Command {
 server judges, nothing is written.
 
 TAKT_EXTERNAL_DIFF names a program that shows the difference instead, such as 'diff -ru --color' or meld: it is called, without
-a shell, with two directories in which every job that would change is a file, before and after.
+a shell, with two directories in which every job and calendar that would change is a file, before and after.
 
 Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 		Example: `  takt diff -f jobs/ -R
@@ -44,7 +44,7 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 			}
 			out, err := c.Apply(cmd.Context(), in)
 			if err != nil {
-				return refusedSet(cmd, "cannot compare "+counted(len(docs), "job"), docs, err)
+				return refusedSet(cmd, "cannot compare "+countedDocuments(docs), docs, err)
 			}
 			warn(cmd.ErrOrStderr(), docs, out.Items)
 			if program := os.Getenv("TAKT_EXTERNAL_DIFF"); program != "" && format == "table" {
@@ -60,12 +60,18 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 
 // printDiff ends with exit code 1 when there is a difference.
 func printDiff(w io.Writer, r *takt.ApplyResult, format string) error {
-	differs := slices.ContainsFunc(r.Items, differing)
+	differs := slices.ContainsFunc(r.Items, differing) ||
+		slices.ContainsFunc(r.Calendars, func(x takt.AppliedCalendar) bool { return x.Action != "unchanged" })
 	if isData(format) {
 		if err := printData(w, format, r); err != nil {
 			return err
 		}
 	} else {
+		for i := range r.Calendars {
+			if err := printCalendarDiff(w, &r.Calendars[i]); err != nil {
+				return err
+			}
+		}
 		for i := range r.Items {
 			if err := printJobDiff(w, &r.Items[i]); err != nil {
 				return err
@@ -79,15 +85,26 @@ func printDiff(w io.Writer, r *takt.ApplyResult, format string) error {
 }
 
 func printJobDiff(w io.Writer, x *takt.AppliedJob) error {
-	if x.Action == "unchanged" {
-		return nil
-	}
 	m := &x.Job.Metadata
+	if x.Action == "unchanged" {
+		if sameFires(x) {
+			return nil
+		}
+		if _, err := fmt.Fprintf(w, "job %s/%s would keep to changed calendars\n", m.Namespace, m.Name); err != nil {
+			return fmt.Errorf("write the result: %w", err)
+		}
+		return printFires(w, x)
+	}
 	verb := map[string]string{"created": "would be created", "changed": "would change", "pruned": "would be deleted"}[x.Action]
 	if _, err := fmt.Fprintf(w, "job %s/%s %s\n", m.Namespace, m.Name, verb); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	for _, c := range x.Changes {
+	printChanges(w, x.Changes)
+	return printFires(w, x)
+}
+
+func printChanges(w io.Writer, all []takt.FieldChange) {
+	for _, c := range all {
 		if len(c.Before) > 0 {
 			fmt.Fprintf(w, "  - %s: %s\n", c.Field, printable(string(c.Before)))
 		}
@@ -95,7 +112,11 @@ func printJobDiff(w io.Writer, x *takt.AppliedJob) error {
 			fmt.Fprintf(w, "  + %s: %s\n", c.Field, printable(string(c.After)))
 		}
 	}
-	return printFires(w, x)
+}
+
+// sameFires tells whether the next planned instants are the same before and after.
+func sameFires(x *takt.AppliedJob) bool {
+	return slices.EqualFunc(x.FiresBefore, x.Fires, func(a, b takt.Fire) bool { return fireText(&a) == fireText(&b) })
 }
 
 // printFires shows the next planned instants before and after side by side, unless they are the same.

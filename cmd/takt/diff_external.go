@@ -38,6 +38,11 @@ func externalDiff(cmd *cobra.Command, g *global, program string, r *takt.ApplyRe
 			return notShown(program, err)
 		}
 	}
+	for i := range r.Calendars {
+		if err := writeCalendarSides(cmd.Context(), g, before, after, &r.Calendars[i]); err != nil {
+			return explain(cmd.Context(), "cannot show the difference", err)
+		}
+	}
 	for i := range r.Items {
 		if err := writeSides(cmd.Context(), g, before, after, &r.Items[i]); err != nil {
 			return explain(cmd.Context(), "cannot show the difference", err)
@@ -85,10 +90,39 @@ func writeSides(ctx context.Context, g *global, before, after string, x *takt.Ap
 	return writeDocument(filepath.Join(after, name), &x.Job)
 }
 
+// writeCalendarSides does the same for a calendar.
+func writeCalendarSides(ctx context.Context, g *global, before, after string, x *takt.AppliedCalendar) error {
+	m := &x.Calendar.Metadata
+	name := "calendar." + m.Namespace + "." + m.Name + ".yaml"
+	if x.Action == "changed" {
+		there := *g
+		there.namespace = m.Namespace
+		c, err := there.client()
+		if err != nil {
+			return err
+		}
+		was, err := c.Calendar(ctx, m.Name)
+		if err == nil {
+			err = writeText(filepath.Join(before, name), bareCalendar(&was))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if x.Action == "unchanged" {
+		return nil
+	}
+	return writeText(filepath.Join(after, name), bareCalendar(&x.Calendar))
+}
+
 func writeDocument(path string, j *takt.Job) error {
 	doc := bare(j)
 	doc.Metadata.Namespace = j.Metadata.Namespace
-	text, err := yamlOf(&doc)
+	return writeText(path, &doc)
+}
+
+func writeText(path string, doc any) error {
+	text, err := yamlOf(doc)
 	if err != nil {
 		return err
 	}

@@ -55,12 +55,16 @@ func (d *documents) read(cmd *cobra.Command, g *global) ([]jobfile.Doc, error) {
 func setOf(docs []jobfile.Doc, g *global) takt.ApplyRequest {
 	in := takt.ApplyRequest{Namespace: g.namespace}
 	for i := range docs {
+		if c := docs[i].Calendar; c != nil {
+			in.Calendars = append(in.Calendars, takt.ApplyCalendar{Calendar: *c})
+			continue
+		}
 		in.Documents = append(in.Documents, takt.ApplyDocument{Job: docs[i].Job})
 	}
 	return in
 }
 
-var documentField = regexp.MustCompile(`^(?:body\.)?documents\[(\d+)\](?:\.job)?\.?(.*)$`)
+var documentField = regexp.MustCompile(`^(?:body\.)?(documents|calendars)\[(\d+)\](?:\.job|\.calendar)?\.?(.*)$`)
 
 // refusedSet words the server's refusal of a set; each fault is shown where it stands in the files.
 func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) error {
@@ -70,13 +74,18 @@ func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) 
 		return explain(cmd.Context(), what, err)
 	}
 	shown := 0
+	jobs, calendars := parted(docs)
 	for _, p := range e.Problem.Errors {
 		m := documentField.FindStringSubmatch(p.Field)
 		if m == nil {
 			continue
 		}
-		i, numberErr := strconv.Atoi(m[1])
-		if numberErr != nil || i >= len(docs) {
+		i, numberErr := strconv.Atoi(m[2])
+		of := jobs
+		if m[1] == "calendars" {
+			of = calendars
+		}
+		if numberErr != nil || i >= len(of) {
 			continue
 		}
 		shown++
@@ -84,7 +93,7 @@ func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) 
 		if p.Code != "" {
 			message += " [" + p.Code + "]"
 		}
-		_ = badFile(cmd.ErrOrStderr(), jobfile.Errors{docs[i].At(m[2], message, p.Hint)})
+		_ = badFile(cmd.ErrOrStderr(), jobfile.Errors{docs[of[i]].At(m[3], message, p.Hint)})
 	}
 	if shown > 0 {
 		f.why = printable(e.Problem.Detail)
@@ -94,9 +103,10 @@ func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) 
 
 // warn shows the server's warnings about the documents where they stand in the files.
 func warn(w io.Writer, docs []jobfile.Doc, applied []takt.AppliedJob) {
-	for i := range min(len(docs), len(applied)) {
+	jobs, _ := parted(docs)
+	for i := range min(len(jobs), len(applied)) {
 		for _, x := range applied[i].Warnings {
-			warnOf(w, docs[i].At(x.Field, x.Message, x.Hint))
+			warnOf(w, docs[jobs[i]].At(x.Field, x.Message, x.Hint))
 		}
 	}
 }
@@ -126,24 +136,22 @@ func badFile(w io.Writer, err error) error {
 	return &failure{code: exitUsage, what: counted(len(faults), "fault") + " in the files", why: "nothing was written"}
 }
 
-// checkTogether finds what only shows when all documents are seen: a job twice, a namespace that the
+// checkTogether finds what only shows when all documents are seen: a document twice, a namespace that the
 // command line contradicts.
 func checkTogether(docs []jobfile.Doc, pinned, standard string) error {
 	var faults jobfile.Errors
 	seen := map[string]*jobfile.Doc{}
 	for i := range docs {
 		d := &docs[i]
-		ns := d.Job.Metadata.Namespace
+		ns := d.Namespace()
 		if ns != "" && pinned != "" && ns != pinned {
 			faults = append(faults, d.At("metadata.namespace", fmt.Sprintf("it is %s, and --namespace says %s", ns, pinned),
 				"leave one of them out"))
 		}
-		if ns == "" {
-			ns = standard
-		}
-		id := ns + "/" + d.Job.Metadata.Name
+		kind, ns, name := d.ID(standard)
+		id := kind + "/" + ns + "/" + name
 		if first := seen[id]; first != nil {
-			faults = append(faults, d.At("metadata.name", fmt.Sprintf("job %s stands in %s:%d too", id, first.File, first.Line), ""))
+			faults = append(faults, d.At("metadata.name", fmt.Sprintf("%s %s/%s stands in %s:%d too", kind, ns, name, first.File, first.Line), ""))
 			continue
 		}
 		seen[id] = d

@@ -16,9 +16,9 @@ func newExportCommand(g *global) *cobra.Command {
 	var selector, format string
 	cmd := &cobra.Command{
 		Use:   "export [JOB]…",
-		Short: "Write jobs as documents that can be applied elsewhere",
-		Long: `Write jobs as documents that can be applied elsewhere: without namespace, uid, revision, times and status.
-Without names, all jobs of the namespace are written.
+		Short: "Write jobs, and the calendars that they name, as documents that can be applied elsewhere",
+		Long: `Write jobs as documents that can be applied elsewhere: without namespace, uid, revision, times and status. The
+calendars that they name come first. Without names, all jobs and calendars of the namespace are written.
 
 Secret values of params are written as they are, and that is said on standard error; all other commands show (masked) in their
 place, which no server takes back.`,
@@ -37,7 +37,7 @@ place, which no server takes back.`,
 			if err != nil {
 				return explain(cmd.Context(), "cannot export", err)
 			}
-			out := []takt.Job{}
+			chosenJobs := []takt.Job{}
 			secrets := 0
 			for i := range jobs {
 				if chosen.Matches(jobs[i].Metadata.Labels) {
@@ -45,7 +45,7 @@ place, which no server takes back.`,
 						return &failure{code: exitConflict, what: "cannot export job " + jobs[i].Metadata.Name, why: "what is stored of it cannot be used: " + s.Unfit,
 							todo: "apply it again from its file, or name the jobs to export"}
 					}
-					out = append(out, bare(&jobs[i]))
+					chosenJobs = append(chosenJobs, bare(&jobs[i]))
 					if !bytes.Equal(job.Mask(jobs[i].Spec.Params), jobs[i].Spec.Params) {
 						secrets++
 					}
@@ -53,6 +53,17 @@ place, which no server takes back.`,
 			}
 			if secrets > 0 {
 				fmt.Fprintf(cmd.ErrOrStderr(), "%s with secret values in params, written as they are: let nobody else read this\n", counted(secrets, "document"))
+			}
+			calendars, err := calendarsWith(cmd.Context(), c, chosenJobs, func(labels map[string]string) bool { return len(names) == 0 && chosen.Matches(labels) })
+			if err != nil {
+				return explain(cmd.Context(), "cannot export", err)
+			}
+			out := []any{}
+			for i := range calendars {
+				out = append(out, &calendars[i])
+			}
+			for i := range chosenJobs {
+				out = append(out, &chosenJobs[i])
 			}
 			if format == "yaml" {
 				return printDocuments(cmd.OutOrStdout(), out)
@@ -95,11 +106,11 @@ func bare(j *takt.Job) takt.Job {
 	return takt.Job{APIVersion: j.APIVersion, Kind: j.Kind, Metadata: takt.JobMetadata{Name: j.Metadata.Name, Labels: j.Metadata.Labels}, Spec: j.Spec}
 }
 
-func printDocuments(w io.Writer, jobs []takt.Job) error {
-	for i := range jobs {
-		text, err := yamlOf(&jobs[i])
+func printDocuments(w io.Writer, all []any) error {
+	for i, doc := range all {
+		text, err := yamlOf(doc)
 		if err != nil {
-			return fmt.Errorf("write job %s: %w", jobs[i].Metadata.Name, err)
+			return fmt.Errorf("write document %d: %w", i+1, err)
 		}
 		if i > 0 {
 			text = append([]byte("---\n"), text...)

@@ -31,7 +31,7 @@ func TestExportIsReadBack(t *testing.T) {
 	}
 	for i := range jobs {
 		var out strings.Builder
-		if err := printDocuments(&out, jobs[i:i+1]); err != nil {
+		if err := printDocuments(&out, []any{&jobs[i]}); err != nil {
 			t.Fatal(err)
 		}
 		docs, err := jobfile.Parse("out.yaml", []byte(out.String()))

@@ -47,13 +47,25 @@ func jobRow(j *takt.Job) []string {
 func schedulesText(spec *takt.JobSpec) string {
 	var all []string
 	if spec.Schedule != nil || len(spec.Schedules) == 0 {
-		all = append(all, scheduleText(spec.Schedule))
+		all = append(all, scheduleText(spec.Schedule)+calendarsText(spec.Schedule))
 	}
 	for i := range spec.Schedules {
 		s := spec.Schedules[i].Schedule()
-		all = append(all, spec.Schedules[i].Name+": "+scheduleText(&s))
+		all = append(all, spec.Schedules[i].Name+": "+scheduleText(&s)+calendarsText(&s))
 	}
 	return strings.Join(all, "; ")
+}
+
+// calendarsText says which calendars a schedule keeps to, and how.
+func calendarsText(s *takt.ScheduleSpec) string {
+	if s == nil || len(s.Calendars) == 0 {
+		return ""
+	}
+	text := " on days of " + strings.Join(s.Calendars, ",")
+	if s.Closed != "" && s.Closed != "skip" {
+		text += ", else the " + s.Closed + " one"
+	}
+	return text
 }
 
 func scheduleText(s *takt.ScheduleSpec) string {

@@ -15,11 +15,12 @@ func newHistoryCommand(g *global) *cobra.Command {
 	var page takt.Page
 	var format string
 	cmd := &cobra.Command{
-		Use:   "history JOB",
-		Short: "List the revisions of a job: who changed what, when and why",
-		Long: `List the revisions of a job, newest first: who changed what, when and why. Those of a deleted job stay
-readable until another job has its name.`,
+		Use:   "history JOB|calendar/CALENDAR",
+		Short: "List the revisions of a job or a calendar: who changed what, when and why",
+		Long: `List the revisions of a job or a calendar, newest first: who changed what, when and why. Those of a deleted job stay
+readable until another job has its name. Those of a calendar go on over its deletion.`,
 		Example: `  takt history reindex
+  takt history calendar/cn-workdays
   takt history reindex -o json --limit 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -29,6 +30,9 @@ readable until another job has its name.`,
 			c, err := g.client()
 			if err != nil {
 				return err
+			}
+			if name, is := ofCalendar(args[0]); is {
+				return calendarHistory(cmd, c, name, format, page)
 			}
 			list, err := c.Revisions(cmd.Context(), args[0], page)
 			if err != nil {
@@ -41,19 +45,23 @@ readable until another job has its name.`,
 			for i := range list.Items {
 				rows[i] = revisionRow(&list.Items[i])
 			}
-			if err := printTable(cmd.OutOrStdout(), []string{"REVISION", "AT", "AUTHOR", "CHANGED", "REASON"}, rows); err != nil {
-				return err
-			}
-			if list.Next != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "there are more: --after '%s'\n", list.Next)
-			}
-			return nil
+			return printRevisions(cmd, rows, list.Next)
 		},
 	}
 	cmd.Flags().IntVar(&page.Limit, "limit", 0, "at most so many; 0: the server's default")
 	cmd.Flags().StringVar(&page.After, "after", "", "go on after this place, as the page before says")
 	addOutput(cmd, &format)
 	return cmd
+}
+
+func printRevisions(cmd *cobra.Command, rows [][]string, next string) error {
+	if err := printTable(cmd.OutOrStdout(), []string{"REVISION", "AT", "AUTHOR", "CHANGED", "REASON"}, rows); err != nil {
+		return err
+	}
+	if next != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "there are more: --after '%s'\n", next)
+	}
+	return nil
 }
 
 func revisionRow(v *takt.JobRevision) []string {
@@ -78,12 +86,13 @@ func newRollbackCommand(g *global) *cobra.Command {
 		format         string
 	)
 	cmd := &cobra.Command{
-		Use:   "rollback JOB --to REVISION",
+		Use:   "rollback JOB|calendar/CALENDAR --to REVISION",
 		Short: "Make a new revision that says what an older one said",
 		Long: `Make a new revision that says what an older one said. Nothing is taken out of the history, and nothing of
 the past fires. Executions keep the revision that they began with.`,
-		Example: `  takt rollback reindex --to 12 --reason "new tariff is wrong"`,
-		Args:    cobra.ExactArgs(1),
+		Example: `  takt rollback reindex --to 12 --reason "new tariff is wrong"
+  takt rollback calendar/cn-workdays --to 2`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 1 || ifRevision < 0 {
 				return usage("--to REVISION is missing: `takt history " + args[0] + "` lists them")
@@ -91,6 +100,9 @@ the past fires. Executions keep the revision that they began with.`,
 			c, err := g.client()
 			if err != nil {
 				return err
+			}
+			if name, is := ofCalendar(args[0]); is {
+				return calendarRollback(cmd, c, name, format, to, w.options(ifRevision))
 			}
 			j, err := c.RollbackJob(cmd.Context(), args[0], to, w.options(ifRevision))
 			if err != nil {

@@ -31,7 +31,7 @@ file, line and column. With --online the server judges them too; nothing is writ
 				in := setOf(docs, g)
 				in.DryRun = true
 				if _, err := c.Apply(cmd.Context(), in); err != nil {
-					return refusedSet(cmd, "the server refuses "+counted(len(docs), "job"), docs, err)
+					return refusedSet(cmd, "the server refuses "+countedDocuments(docs), docs, err)
 				}
 			}
 			now := time.Now()

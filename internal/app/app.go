@@ -100,7 +100,7 @@ func (a *App) assemble(ctx context.Context) error {
 		return err
 	}
 	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, Sweeper: a.store, Keep: cfg.Keep,
-		LogLimit: cfg.LogLimit, Owners: a.everywhere(), Now: a.node.Now, Random: cfg.Random})
+		LogLimit: cfg.LogLimit, Owners: a.everywhere(), Now: a.node.Now, Random: cfg.Random, Level: a.node.LevelOfAll})
 	a.handler = api.New(api.Config{
 		Control: people, Owners: a.node, Node: a.node, Store: a.store, Version: cfg.Version, Token: token, WorkerToken: workerToken,
 		LoopbackOnly: token == "" && cfg.Listener == nil, Hosts: cfg.Hosts, Logger: cfg.Logger, Now: a.node.Now,
