@@ -38,6 +38,15 @@ func (p *Pageful[T]) Add(row T, size int) error {
 	return nil
 }
 
+// AddDue adds a schedule. Those of one job that follow each other share their definition, and count once.
+func AddDue(p *Pageful[engine.Due], d engine.Due) error {
+	size := SizeOfDefinition(d.Definition)
+	if n := len(p.Rows); n > 0 && p.Rows[n-1].Cursor.Job == d.Cursor.Job {
+		d.Definition, size = p.Rows[n-1].Definition, 0
+	}
+	return p.Add(d, size)
+}
+
 // Next is the text that leads behind the last row; "" when it is the last there is.
 func (p *Pageful[T]) Next(list string, key func(T) any) string {
 	if !p.More {

@@ -18,8 +18,11 @@ var (
 		FROM (SELECT * FROM cursors WHERE partition = $1 AND next > 0 AND next <= $2 ORDER BY next, job, schedule LIMIT $5) c` +
 		eachOf("j", `SELECT * FROM jobs WHERE uid = c.job`) + eachOf("r", `SELECT * FROM job_revisions WHERE uid = j.uid AND revision = j.revision`) + `
 		WHERE j.namespace = $3 AND NOT j.disabled ORDER BY c.next, c.job, c.schedule LIMIT $4`)
-	qUpcomingAll    = statement(`SELECT count(*) FROM (SELECT 1 FROM cursors WHERE partition = $1 AND next > 0 AND next <= $2 LIMIT $3) AS looked`)
-	qPartitionIDs   = statement(`SELECT id FROM partitions ORDER BY id`)
+	qUpcomingAll  = statement(`SELECT count(*) FROM (SELECT 1 FROM cursors WHERE partition = $1 AND next > 0 AND next <= $2 LIMIT $3) AS looked`)
+	qPartitionIDs = statement(`SELECT id FROM partitions ORDER BY id`)
+	qZonesPut     = statement(`INSERT INTO meta AS m (key, value) VALUES ('zones', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE m.value <> excluded.value`)
+	qZonesTell    = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT ` + plannerOf + `, $1, 'job_changed', j.namespace, j.uid, $2
+		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE r.spec LIKE '%"timeZone":%' ORDER BY j.namespace, j.name`)
 	qCountJobs      = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs LIMIT $1) AS some`)
 	qCountLive      = statement(`SELECT state, count(*) FROM (SELECT state FROM executions LIMIT $1) AS some GROUP BY state`)
 	qCountDecisions = statement(`SELECT count(*) FROM (SELECT 1 FROM decisions LIMIT $1) AS some`)
@@ -96,6 +99,25 @@ func (s *Store) Upcoming(ctx context.Context, namespace string, until job.Instan
 		return nil, false, err
 	}
 	return rows, more, nil
+}
+
+// ZonesChanged implements store.Instants.
+func (s *Store) ZonesChanged(ctx context.Context, mark int64, at job.Instant) (told int, err error) {
+	note, err := encode(payload{At: at})
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	err = s.write(ctx, "note the zones", func(w *link) error {
+		n = 0
+		changed, err := w.exec(qZonesPut, mark)
+		if err != nil || changed == 0 {
+			return err
+		}
+		n, err = w.exec(qZonesTell, entryRest, note)
+		return err
+	})
+	return int(n), err
 }
 
 // Counts implements store.Instants.

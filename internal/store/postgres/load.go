@@ -19,33 +19,33 @@ import (
 const (
 	activeOnly = ` WHERE e.partition BETWEEN $1 AND $1 AND e.state NOT IN ('queued', 'scheduled') ORDER BY e.partition`
 	activeOf   = ` FROM executions e` + activeOnly
+	// Those whose shards lie apart.
+	activeApart = ` WHERE e.partition BETWEEN $1 AND $1 AND e.state NOT IN ('queued', 'scheduled') AND e.shard_state IS NULL ORDER BY e.partition`
 
-	endedShards  = `('succeeded', 'failed', 'timed_out', 'cancelled')`
-	endedColumns = `execution, idx, state, reason, token, closed, report_seq, ended_at` // what an engine keeps of a shard that ended
+	endedShards = `('succeeded', 'failed', 'timed_out', 'cancelled')`
 )
 
 // eachOf joins the rows of a query to each row before it, see keyed.
 func eachOf(alias, text string) string { return ` CROSS JOIN LATERAL (` + text + ` OFFSET 0) ` + alias }
 
 var (
-	qSeq          = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
-	qSessions     = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1`)
-	qActive       = statement(`SELECT ` + qualified("e", rowColumns) + activeOf)
-	qActiveShards = statement(`SELECT s.* FROM executions e` +
-		eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = e.id AND state NOT IN `+endedShards) + activeOnly)
-	qActiveEnded = statement(`SELECT s.* FROM executions e` +
-		eachOf("s", `SELECT `+endedColumns+` FROM shards WHERE execution = e.id AND state IN `+endedShards) + activeOnly)
+	qSeq      = statement(`SELECT seq, last_token FROM partitions WHERE id = $1`)
+	qSessions = statement(`SELECT ` + sessionColumns + ` FROM sessions WHERE partition = $1`)
 
 	qCursorsOf = statement(`SELECT c.* FROM unnest($1::uuid[]) u (job)` +
-		eachOf("c", `SELECT job, schedule, revision, next, last, held, stamp FROM cursors WHERE job = u.job`) + ` ORDER BY c.job, c.schedule`)
+		eachOf("c", `SELECT c.job, c.schedule, `+cursorColumns+` FROM cursors c WHERE c.job = u.job`) + ` ORDER BY c.job, c.schedule`)
 	qVersions = statement(`SELECT ` + anyDefinitionColumns + `, u.asked FROM unnest($1::uuid[], $2::bigint[]) u (uid, asked)` +
 		eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`) +
 		eachOf("r", `SELECT * FROM job_revisions WHERE uid = u.uid AND revision = CASE u.asked WHEN 0 THEN j.revision ELSE u.asked END`))
 
-	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held, c.stamp FROM cursors c` +
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, ` + cursorColumns + ` FROM cursors c` +
 		eachOf("j", `SELECT * FROM jobs WHERE uid = c.job`) + eachOf("r", `SELECT * FROM job_revisions WHERE uid = j.uid AND revision = j.revision`) + `
 		WHERE c.partition = $1 AND c.next > 0 AND c.next <= $2 AND (c.next, c.job, c.schedule) > ($3, $4, $5) AND (NOT j.disabled OR c.revision <> j.revision)
 		ORDER BY c.next, c.job, c.schedule LIMIT $6`)
+	qOwed = statement(`SELECT ` + definitionColumns + `, c.schedule, ` + cursorColumns + ` FROM cursors c` +
+		eachOf("j", `SELECT * FROM jobs WHERE uid = c.job`) + eachOf("r", `SELECT * FROM job_revisions WHERE uid = j.uid AND revision = j.revision`) + `
+		WHERE c.partition = $1 AND c.owed > 0 AND (c.job, c.schedule) > ($2, $3) ORDER BY c.job, c.schedule LIMIT $4`)
+	qOwes    = statement(`SELECT 1 FROM cursors WHERE partition = $1 AND owed > 0 LIMIT 1`)
 	qBacklog = statement(`SELECT ` + rowColumns + ` FROM executions
 		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4`)
 )
@@ -81,6 +81,10 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 		if out.Waiting, err = waitingRows(r, partition); err != nil {
 			return err
 		}
+		var one int64
+		if out.Owes, err = r.one(qOwes, []any{partition}, &one); err != nil {
+			return err
+		}
 		out.Backfills, err = loadBackfills(r, noDefinitions(), partition)
 		return err
 	})
@@ -88,46 +92,6 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 		return engine.Loaded{}, err
 	}
 	return out, nil
-}
-
-// activeRows reads all that is under way with one query per table, for there may be 100,000 of them.
-func activeRows(r *link, partition int) ([]engine.Row, error) {
-	var all []engine.Row
-	at := map[job.ExecutionID]int{}
-	of := []any{partition}
-	if err := r.each(qActive, of, func(rows pgx.Rows) error {
-		row, err := scanRow(rows)
-		for i := range row.Shards {
-			row.Shards[i] = store.EndedShard(row.Shards[i])
-		}
-		at[row.Execution.ID] = len(all)
-		all = append(all, row)
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	for q, scan := range map[query]func(pgx.Rows) (job.Shard, error){qActiveShards: scanShard, qActiveEnded: scanEndedShard} {
-		if err := r.each(q, of, func(rows pgx.Rows) error {
-			sh, err := scan(rows)
-			row := &all[at[sh.Execution]]
-			row.Shards = append(row.Shards, sh)
-			return err
-		}); err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(all, func(a, b engine.Row) int { return bytes.Compare(a.Execution.ID[:], b.Execution.ID[:]) })
-	known := noDefinitions()
-	if err := known.fetch(r, column(all, func(row *engine.Row) version { return version{row.Execution.JobUID, row.Execution.Revision} })); err != nil {
-		return nil, err
-	}
-	for i := range all {
-		row := &all[i]
-		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
-		row.Definition = known.of[version{row.Execution.JobUID, row.Execution.Revision}]
-		share(row)
-	}
-	return all, nil
 }
 
 type version struct {
@@ -198,7 +162,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
+	out, page := engine.DuePage{Owed: w.Owed, Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After
@@ -208,15 +172,18 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		args := []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
-		if err := r.each(qDue, args, func(rows pgx.Rows) error {
+		q, args := qDue, []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
+		if w.Owed {
+			q, args = qOwed, []any{partition, [16]byte(after.Job), after.Schedule, w.Limit + 1}
+		}
+		if err := r.each(q, args, func(rows pgx.Rows) error {
 			var c job.Cursor
-			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp)
+			d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
 			if err != nil {
 				return err
 			}
 			c.Job = d.UID
-			return page.Add(engine.Due{Definition: d, Cursor: c}, store.SizeOfDefinition(d))
+			return store.AddDue(&page, engine.Due{Definition: d, Cursor: c})
 		}); err != nil {
 			return err
 		}

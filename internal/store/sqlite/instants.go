@@ -16,8 +16,11 @@ var (
 		FROM (SELECT * FROM cursors INDEXED BY cursors_due WHERE partition = ?1 AND next > 0 AND next <= ?2 ORDER BY next, job, schedule LIMIT ?5) c
 		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE j.namespace = ?3 AND j.disabled = 0 ORDER BY c.next, c.job, c.schedule LIMIT ?4`)
-	qUpcomingAll    = statement(`SELECT count(*) FROM (SELECT 1 FROM cursors INDEXED BY cursors_due WHERE partition = ?1 AND next > 0 AND next <= ?2 LIMIT ?3)`)
-	qPartitionIDs   = statement(`SELECT id FROM partitions ORDER BY id`)
+	qUpcomingAll  = statement(`SELECT count(*) FROM (SELECT 1 FROM cursors INDEXED BY cursors_due WHERE partition = ?1 AND next > 0 AND next <= ?2 LIMIT ?3)`)
+	qPartitionIDs = statement(`SELECT id FROM partitions ORDER BY id`)
+	qZonesPut     = statement(`INSERT INTO meta (key, value) VALUES ('zones', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value`)
+	qZonesTell    = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT ` + plannerOf + `, ?, 'job_changed', j.namespace, j.uid, ?
+		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE r.spec LIKE '%"timeZone":%'`)
 	qCountJobs      = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs LIMIT ?)`)
 	qCountLive      = statement(`SELECT state, count(*) FROM (SELECT state FROM executions LIMIT ?) GROUP BY state`)
 	qCountDecisions = statement(`SELECT count(*) FROM (SELECT 1 FROM decisions LIMIT ?)`)
@@ -95,6 +98,25 @@ func (s *Store) Upcoming(ctx context.Context, namespace string, until job.Instan
 		return nil, false, err
 	}
 	return rows, more, nil
+}
+
+// ZonesChanged implements store.Instants.
+func (s *Store) ZonesChanged(ctx context.Context, mark int64, at job.Instant) (told int, err error) {
+	note, err := encode(payload{At: at})
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	err = s.write(ctx, rankPeople, "note the zones", func(w *link) error {
+		n = 0
+		changed, err := w.exec(qZonesPut, mark)
+		if err != nil || changed == 0 {
+			return err
+		}
+		n, err = w.exec(qZonesTell, entryRest, note)
+		return err
+	})
+	return int(n), err
 }
 
 // Counts implements store.Instants.

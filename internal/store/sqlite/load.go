@@ -35,13 +35,18 @@ var (
 	qExecHistory   = statement(`SELECT ` + rowColumns + ` FROM history_executions WHERE id = ?`)
 	qVersion       = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
 	qNewest        = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.uid = ?`)
-	qCursorsOf     = statement(`SELECT job, schedule, revision, next, last, held, stamp FROM cursors WHERE job = ? ORDER BY schedule`)
+	qCursorsOf     = statement(`SELECT c.job, c.schedule, ` + cursorColumns + ` FROM cursors c WHERE c.job = ? ORDER BY c.schedule`)
 
-	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, c.revision, c.next, c.last, c.held, c.stamp
+	qDue = statement(`SELECT ` + definitionColumns + `, c.schedule, ` + cursorColumns + `
 		FROM cursors c INDEXED BY cursors_due
 		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE c.partition = ? AND c.next > 0 AND c.next <= ? AND (c.next, c.job, c.schedule) > (?, ?, ?) AND (j.disabled = 0 OR c.revision <> j.revision)
 		ORDER BY c.next, c.job, c.schedule LIMIT ?`)
+	qOwed = statement(`SELECT ` + definitionColumns + `, c.schedule, ` + cursorColumns + `
+		FROM cursors c INDEXED BY cursors_owed
+		CROSS JOIN jobs j ON j.uid = c.job CROSS JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
+		WHERE c.partition = ? AND c.owed > 0 AND (c.job, c.schedule) > (?, ?) ORDER BY c.job, c.schedule LIMIT ?`)
+	qOwes    = statement(`SELECT 1 FROM cursors INDEXED BY cursors_owed WHERE partition = ? AND owed > 0 LIMIT 1`)
 	qBacklog = statement(`SELECT ` + rowColumns + ` FROM executions INDEXED BY executions_backlog
 		WHERE partition = ? AND state = 'queued' AND (planned_at, id) > (?, ?) ORDER BY planned_at, id LIMIT ?`)
 )
@@ -74,6 +79,10 @@ func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded
 			return err
 		}
 		if out.Waiting, err = waitingRows(r, partition); err != nil {
+			return err
+		}
+		var one int64
+		if out.Owes, err = r.one(qOwes, []any{int64(partition)}, &one); err != nil {
 			return err
 		}
 		out.Backfills, err = loadBackfills(r, noDefinitions(), partition)
@@ -153,12 +162,9 @@ func (d definitions) fill(r *link, page *store.Pageful[engine.Row], row engine.R
 	if err != nil {
 		return err
 	}
-	size := store.SizeOf(&row.Execution)
+	size := store.SizeOfRow(&row)
 	if len(d.of) > known {
 		size += store.SizeOfDefinition(row.Definition)
-	}
-	for i := range row.Shards {
-		size += store.SizeOfShard(&row.Shards[i])
 	}
 	return page.Add(row, size)
 }
@@ -174,7 +180,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
+	out, page := engine.DuePage{Owed: w.Owed, Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After
@@ -184,15 +190,18 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
 		}
-		args := []any{int64(partition), int64(w.Until), int64(after.Next), after.Job[:], after.Schedule, int64(w.Limit) + 1}
-		if err := r.each(qDue, args, func(rows *sql.Rows) error {
+		q, args := qDue, []any{int64(partition), int64(w.Until), int64(after.Next), after.Job[:], after.Schedule, int64(w.Limit) + 1}
+		if w.Owed {
+			q, args = qOwed, []any{int64(partition), after.Job[:], after.Schedule, int64(w.Limit) + 1}
+		}
+		if err := r.each(q, args, func(rows *sql.Rows) error {
 			var c job.Cursor
-			d, err := scanDefinition(rows, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp)
+			d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
 			if err != nil {
 				return err
 			}
 			c.Job = d.UID
-			return page.Add(engine.Due{Definition: d, Cursor: c}, store.SizeOfDefinition(d))
+			return store.AddDue(&page, engine.Due{Definition: d, Cursor: c})
 		}); err != nil {
 			return err
 		}
@@ -226,7 +235,7 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 			if err != nil {
 				return err
 			}
-			return queued.Add(row, store.SizeOf(&row.Execution))
+			return queued.Add(row, store.SizeOfRow(&row))
 		}); err != nil {
 			return err
 		}

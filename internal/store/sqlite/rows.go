@@ -210,10 +210,16 @@ func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
 	return &d, nil
 }
 
+const cursorColumns = `c.revision, c.next, c.last, c.held, c.stamp, c.owed, c.owed_to, c.runs, c.failures` // c: cursors
+
+func cursorDest(c *job.Cursor) []any {
+	return []any{&c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp, &c.Owed, &c.OwedTo, &c.Runs, &c.Failures}
+}
+
 func scanCursor(rows *sql.Rows) (job.Cursor, error) {
 	var c job.Cursor
 	var uid sql.RawBytes
-	err := rows.Scan(&uid, &c.Schedule, &c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp)
+	err := rows.Scan(append([]any{&uid, &c.Schedule}, cursorDest(&c)...)...)
 	copy(c.Job[:], uid)
 	return c, err
 }

@@ -16,7 +16,8 @@ func (h *history) compareAll() {
 		h.comparePartition(p)
 		h.compareInbox(p, 1000)
 		h.compareInbox(p, 3)
-		h.compareDue(p, endOfTime, 2)
+		h.compareDue(engine.WantDue{Until: endOfTime, Limit: 2}, p)
+		h.compareDue(engine.WantDue{Owed: true, Limit: 2}, p)
 		h.compareBacklog(p, 5)
 		ids := h.manyIDs(1 << 20)
 		_, _ = both(h, "ExecutionPage", func(s store.Store) (engine.ExecutionPage, error) { return s.ExecutionPage(ctx, p, ids) })
@@ -56,9 +57,8 @@ func (h *history) compareInbox(p, limit int) {
 }
 
 // compareDue walks pages as the engine does.
-func (h *history) compareDue(p int, until job.Instant, limit int) {
+func (h *history) compareDue(want engine.WantDue, p int) {
 	h.tb.Helper()
-	want := engine.WantDue{Until: until, Limit: limit}
 	for {
 		page, _ := both(h, "DuePage", func(s store.Store) (engine.DuePage, error) { return s.DuePage(ctx, p, want) })
 		if !page.Partial {
