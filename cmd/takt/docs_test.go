@@ -157,7 +157,7 @@ func jobFilePage(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString("# Job files\n\n" + generated + `
-A job file holds one or more YAML documents, each one job. An unknown field is a fault, shown with its line and column; what is left out has
+A job file holds one or more YAML documents, each one job or one calendar ([CALENDARS.md](CALENDARS.md)). An unknown field is a fault, shown with its line and column; what is left out has
 its default, which is not written back. Durations are written 90s, 1h30m, 2d or 1w.
 
 ` + "`takt validate -f FILE` checks a file without a server, `takt diff -f FILE` shows what it would change, `takt apply -f FILE` applies all of it or\n" +
@@ -175,11 +175,13 @@ its default, which is not written back. Durations are written 90s, 1h30m, 2d or 
 				continue
 			}
 			cell := strings.NewReplacer("|", `\|`, "\n", " ")
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.TrimPrefix(x.Path, "job."), cell.Replace(shortField(x)), cell.Replace(x.Doc))
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", strings.TrimPrefix(strings.TrimPrefix(x.Path, "job."), "calendar."), cell.Replace(shortField(x)), cell.Replace(x.Doc))
 			rows(x.Path)
 		}
 	}
 	rows("job")
+	b.WriteString("\n## Fields of calendars\n\n| field | what | meaning |\n|---|---|---|\n")
+	rows("calendar")
 	return b.String()
 }
 
