@@ -3,7 +3,6 @@ package takt
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -33,23 +32,15 @@ func (c *Client) Reschedule(ctx context.Context, id string, opt RescheduleOption
 		path: c.path("executions", id, "reschedule"), body: opt.request()}, !opt.At.IsZero())
 }
 
-// RescheduleRequested is Reschedule for what a trigger of the job with the given idempotency key made.
+// RescheduleRequested is Reschedule for what a trigger of the job with the given idempotency key made. (A key of one or two
+// dots alone cannot stand in a path: take the execution's id.)
 func (c *Client) RescheduleRequested(ctx context.Context, job, key string, opt RescheduleOptions) (Rescheduled, error) {
 	return send[Rescheduled](ctx, c, request{op: "reschedule the request " + key + " of job " + job, method: http.MethodPost,
-		path: c.requestPath(job, key, "reschedule"), body: opt.request()}, !opt.At.IsZero())
+		path: c.path("jobs", job, "requests", key, "reschedule"), body: opt.request()}, !opt.At.IsZero())
 }
 
 // CancelRequested is Cancel for what a trigger of the job with the given idempotency key made.
 func (c *Client) CancelRequested(ctx context.Context, job, key, note string) (Asked, error) {
 	return send[Asked](ctx, c, request{op: "cancel the request " + key + " of job " + job, method: http.MethodPost,
-		path: c.requestPath(job, key, "cancel"), body: AskRequest{Note: note}}, false)
-}
-
-// requestPath is the path of a request by its key. One of dots alone must not be taken for a step of the path.
-func (c *Client) requestPath(job, key, verb string) string {
-	path := c.path("jobs", job, "requests", key, verb)
-	if strings.Trim(key, ".") == "" {
-		path = c.path("jobs", job, "requests") + "/" + strings.ReplaceAll(key, ".", "%2E") + "/" + verb
-	}
-	return path
+		path: c.path("jobs", job, "requests", key, "cancel"), body: AskRequest{Note: note}}, false)
 }
