@@ -46,15 +46,6 @@ type JobSpec struct {
 	Enabled     *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
 }
 
-// AfterSpec is a job whose execution has to have ended before one of this job runs.
-type AfterSpec struct {
-	Job      string   `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the other job, of the same namespace."`
-	On       string   `json:"on,omitempty" enum:"succeeded,failed,finished" doc:"How it has to have ended. failed: also timed out and succeeded in part. Default succeeded."`
-	Match    string   `json:"match,omitempty" enum:"planned,latest,day" doc:"Which of its executions counts. planned (default): that of the same planned instant. latest: the one with the newest planned instant that has ended. day: the newest of the same date in timeZone; for a job with a schedule."`
-	TimeZone string   `json:"timeZone,omitempty" maxLength:"64" doc:"Of match day: whose date, as an IANA name; default UTC."`
-	Within   Duration `json:"within,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"How long an execution waits for it; then it ends cancelled, reason upstream_missing (or upstream_failed). Default 24h."`
-}
-
 // ScheduleSpec says when; exactly one of cron, every, delay and at.
 type ScheduleSpec struct {
 	Cron      string     `json:"cron,omitempty" maxLength:"256" doc:"Five fields (minute first), six (second first), or Quartz; a macro such as @daily; H is a value that the job's name chooses."`
@@ -118,6 +109,7 @@ type JobStatus struct {
 	LastPlannedAt *time.Time `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
 	Paused        *JobPause  `json:"paused,omitempty" doc:"Present while the job is paused."`
 	Unfit         string     `json:"unfit,omitempty" doc:"Why what is stored of the job cannot be used, as hands or damage made it: it does not run, or one of its schedules does not fire, until it is applied again."`
+	Children      []string   `json:"children,omitempty" doc:"Jobs that run after this one."`
 	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
 	Live          *JobLive   `json:"live,omitempty" doc:"Of one job: what runs of it and what waits for that, as far as it obeys the overlap policy; absent when nothing does, or no owner answers."`
 
@@ -218,6 +210,8 @@ type Execution struct {
 	Waits      string          `json:"waits,omitempty" doc:"Why its first waiting shard waits, as the owner sees it."`
 	WaitsText  string          `json:"waitsText,omitempty"`
 	WaitsFor   string          `json:"waitsFor,omitempty" doc:"The execution of its job that has to end first."`
+
+	Parents []ParentExecution `json:"parents,omitempty" doc:"Of a job that runs after others: the executions by which it was decided, or, while it waits, those that count so far."`
 }
 
 // ExecutionList is a page of executions, newest planned first.
@@ -346,6 +340,10 @@ type Stats struct {
 	Version    string           `json:"version"`
 	UptimeMs   int64            `json:"uptimeMs"`
 	Partitions []PartitionStats `json:"partitions" nullable:"false"`
+	// TimeZones is the version of the time zone database.
+	TimeZones   string  `json:"timeZones,omitempty" doc:"Version of the time zone database that the server reads."`
+	Unexplained int64   `json:"unexplained" doc:"Planned instants that got neither an execution nor a decision, on this server since it started. It is 0; anything else is a fault, and the journal names the instants."`
+	Counts      *Counts `json:"counts,omitempty" doc:"Of the database; absent when it does not answer."`
 }
 
 // PartitionStats counts what one partition did since this process started.
@@ -367,6 +365,7 @@ type PartitionStats struct {
 	Expired     int64 `json:"expired"`
 	Undelivered int64 `json:"undelivered"`
 	TimedOut    int64 `json:"timedOut"`
+	Unexplained int64 `json:"unexplained"`
 }
 
 // Problem is an RFC 9457 problem document: every error answer is one.

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt/internal/control"
 )
 
 // version is set by the linker for releases.
@@ -44,9 +46,9 @@ func newVersionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if isData(format) {
 				return printData(cmd.OutOrStdout(), format, map[string]string{
-					"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+					"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "timeZones": control.Zones()})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "takt %s (%s %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "takt %s (%s %s/%s, time zones %s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, control.Zones())
 			return err
 		},
 	}

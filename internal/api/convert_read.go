@@ -68,7 +68,7 @@ func fromSession(v *engine.SessionView) takt.WorkerStatus {
 func fromStats(p *partition.Stats) takt.PartitionStats {
 	return takt.PartitionStats{Partition: p.Partition, Owned: p.Owned, Epoch: int64(p.Epoch), Seq: p.Seq, Steps: p.Steps, Events: p.Events,
 		Commits: p.Commits, CommitErr: p.CommitErr, Engines: p.Engines, Poisoned: p.Poisoned, CommitP99Us: p.CommitP99.Microseconds(),
-		Stale: p.Stale, Granted: p.Granted, Renewed: p.Renewed, Expired: p.Expired, Undelivered: p.Undelivered, TimedOut: p.TimedOut}
+		Stale: p.Stale, Granted: p.Granted, Renewed: p.Renewed, Expired: p.Expired, Undelivered: p.Undelivered, TimedOut: p.TimedOut, Unexplained: p.Unexplained}
 }
 
 func fromTurn(t *engine.TurnView) *takt.JobLive {
@@ -80,4 +80,16 @@ func fromTurn(t *engine.TurnView) *takt.JobLive {
 		live.Running[i] = id.String()
 	}
 	return live
+}
+
+func fromParents(all []job.Parent) (out []takt.ParentExecution) {
+	for i := range all {
+		p := &all[i]
+		one := takt.ParentExecution{Job: p.Job, State: string(p.State), PlannedAt: instant(p.PlannedAt), EndedAt: instant(p.EndedAt)}
+		if !p.Execution.IsZero() {
+			one.Execution = p.Execution.String()
+		}
+		out = append(out, one)
+	}
+	return out
 }

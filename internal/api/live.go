@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/control"
 )
 
 func (s *server) live() {
@@ -55,8 +56,17 @@ func incomplete(away, asked int) string {
 	return fmt.Sprintf("%d of %d partitions have no owner that answers now: what their pools have is not shown", away, asked)
 }
 
-func (s *server) getStats(context.Context, *struct{}) (*answer[takt.Stats], error) {
-	return &answer[takt.Stats]{s.counted()}, nil
+func (s *server) getStats(ctx context.Context, _ *struct{}) (*answer[takt.Stats], error) {
+	st := s.counted()
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	if c, err := s.control.Counts(ctx); err == nil { // else the server's own are shown alone
+		st.Counts = &takt.Counts{Jobs: c.Jobs, Decisions: c.Decisions, Backfills: c.Backfills, Live: map[string]int{}}
+		for state, n := range c.Live {
+			st.Counts.Live[string(state)] = n
+		}
+	}
+	return &answer[takt.Stats]{st}, nil
 }
 
 func (s *server) counted() takt.Stats {
@@ -65,5 +75,6 @@ func (s *server) counted() takt.Stats {
 	for i := range rows {
 		st.Partitions[i] = fromStats(&rows[i])
 	}
+	st.TimeZones, st.Unexplained = control.Zones(), s.cluster.Totals().Unexplained
 	return st
 }

@@ -72,6 +72,7 @@ var (
 	mUndelivered = declare("takt_leases_undelivered_total", "Assignments that their worker never confirmed.", counter)
 	mTimedOut    = declare("takt_attempts_timed_out_total", "Attempts that ran longer than their bound.", counter)
 	mStale       = declare("takt_reports_stale_total", "Report items refused for an old token.", counter)
+	mUnexplained = declare("takt_instants_unexplained_total", "Planned instants that got neither an execution nor a decision; it stays 0.", counter)
 	mClockSteps  = declare("takt_clock_steps_total", "Steps of the clock that is planned by, or of this server's.", counter)
 	mBadClocks   = declare("takt_worker_clock_alarms_total", "Workers whose clock was found wrong by more than 5 s.", counter)
 	mWorkers     = declare("takt_workers", "Live workers of the pools that this server decides.", gauge)
@@ -159,7 +160,7 @@ func (m *meter) counts(rows []partition.Stats, set setter) {
 	}
 	c := &sum.Counters
 	for name, v := range map[string]int64{mGranted: c.Granted, mRenewed: c.Renewed, mExpired: c.Expired, mUndelivered: c.Undelivered,
-		mTimedOut: c.TimedOut, mStale: c.Stale, mPoisoned: c.Poisoned, mClockSteps: c.ClockSteps, mBadClocks: c.WorkerClocks} {
+		mTimedOut: c.TimedOut, mStale: c.Stale, mPoisoned: c.Poisoned, mUnexplained: c.Unexplained, mClockSteps: c.ClockSteps, mBadClocks: c.WorkerClocks} {
 		set(name, float64(v))
 	}
 }

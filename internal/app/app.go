@@ -99,6 +99,7 @@ func (a *App) assemble(ctx context.Context) error {
 	if a.node, err = a.newNode(ctx); err != nil {
 		return err
 	}
+	a.noteZones(ctx)
 	people := control.New(control.Config{Control: a.store, Reader: a.store, Logs: a.store, Sweeper: a.store, Keep: cfg.Keep,
 		LogLimit: cfg.LogLimit, Owners: a.everywhere(), Now: a.node.Now, Random: cfg.Random, Level: a.node.LevelOfAll})
 	a.handler = api.New(api.Config{

@@ -114,7 +114,7 @@ func having(lines []line, at job.Instant) (names []string, is bool) {
 // Explain judges what is known. It never guesses: what is not known is said.
 func (ev Evidence) Explain() Explanation {
 	lines := linesOf(ev.InForce)
-	out := Explanation{At: ev.At, Zone: time.UTC, Evidence: ev}
+	out := Explanation{At: ev.At, Zone: zoneOf(ev.Newest), Evidence: ev}
 	names, is := having(lines, ev.At)
 	out.Schedule = strings.Join(names, ",")
 	if ev.InForce != nil {

@@ -37,6 +37,10 @@ type Instants interface {
 	Upcoming(ctx context.Context, namespace string, until job.Instant, limit int) (rows []DueRow, more bool, err error)
 	// Counts counts what is in the database.
 	Counts(ctx context.Context) (Counts, error)
+	// ZonesChanged notes the time zone database that servers read now. When it is another one than before, it tells the
+	// planners of all jobs that name a time zone to compute their next instants anew: job_changed entries, made in the same
+	// transaction. Returns how many.
+	ZonesChanged(ctx context.Context, mark int64, at job.Instant) (told int, err error)
 }
 
 // CompareDue orders schedules by what is due next.

@@ -146,6 +146,8 @@ func (w *twin) Upcoming(_ context.Context, namespace string, until job.Instant, 
 	return rows, false, nil
 }
 
+func (w *twin) ZonesChanged(context.Context, int64, job.Instant) (int, error) { return 0, nil } // its case has no twin
+
 func (w *twin) Counts(context.Context) (store.Counts, error) {
 	out := store.Counts{Jobs: len(w.jobs), Live: map[job.ExecutionState]int{}, Decisions: len(w.decisions)}
 	for _, e := range w.live {
