@@ -35,6 +35,24 @@ func (s *ScheduleSpec) Named(name string) NamedSchedule {
 		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed}
 }
 
+// AfterSpec is a job whose execution has to have ended before one of this job runs.
+type AfterSpec struct {
+	Job      string   `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the other job, of the same namespace."`
+	On       string   `json:"on,omitempty" enum:"succeeded,failed,finished" doc:"How it has to have ended. failed: also timed out and succeeded in part. Default succeeded."`
+	Match    string   `json:"match,omitempty" enum:"planned,latest,day" doc:"Which of its executions counts. planned (default): that of the same planned instant. latest: the one with the newest planned instant that has ended. day: the newest of the same date in timeZone; for a job with a schedule."`
+	TimeZone string   `json:"timeZone,omitempty" maxLength:"64" doc:"Of match day: whose date, as an IANA name; default UTC."`
+	Within   Duration `json:"within,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"How long an execution waits for it; then it ends cancelled, reason upstream_missing (or upstream_failed). Default 24h."`
+}
+
+// ParentExecution is an execution of a job that another one runs after.
+type ParentExecution struct {
+	Job       string     `json:"job"`
+	Execution string     `json:"execution,omitempty" doc:"Absent: there is none yet."`
+	State     string     `json:"state,omitempty"`
+	PlannedAt *time.Time `json:"plannedAt,omitempty"`
+	EndedAt   *time.Time `json:"endedAt,omitempty"`
+}
+
 // JobPause tells that a job is paused: its schedules do not fire, requests still run.
 type JobPause struct {
 	At     time.Time  `json:"at"`

@@ -251,6 +251,12 @@ func (a *account) jobFacts(j *takt.Job) {
 	a.fact("Labels", labelsText(j.Metadata.Labels))
 	a.fact("Runs", fmt.Sprintf("handler %s in pool %s, shards: %s", j.Spec.Handler, j.Spec.Pool, jobRow(j)[4]))
 	a.fact("Schedule", schedulesText(&j.Spec))
+	for i := range j.Spec.After {
+		a.fact("After", afterText(&j.Spec.After[i]))
+	}
+	if j.Status != nil {
+		a.fact("Before", strings.Join(j.Status.Children, ", "))
+	}
 	a.fact("Enabled", jobRow(j)[5])
 	if j.Status != nil && j.Status.Unfit != "" {
 		a.fact("To do", "apply the job again; `takt history "+j.Metadata.Name+"` shows what it was")
@@ -367,12 +373,12 @@ func parentText(p *takt.ParentExecution) string {
 
 // afterText says what a job runs after.
 func afterText(a *takt.AfterSpec) string {
-	text := a.Job + " " + cmp.Or(a.On, "succeeded")
+	text := a.Job + " " + firstText(a.On, "succeeded")
 	switch a.Match {
 	case "latest":
 		text += ", its latest execution"
 	case "day":
-		text += ", of the same date in " + cmp.Or(a.TimeZone, "UTC")
+		text += ", of the same date in " + firstText(a.TimeZone, "UTC")
 	default:
 		text += ", of the same planned instant"
 	}

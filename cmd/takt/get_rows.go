@@ -46,6 +46,12 @@ func jobRow(j *takt.Job) []string {
 // schedulesText is all of a job's schedules on one line.
 func schedulesText(spec *takt.JobSpec) string {
 	var all []string
+	if spec.Schedule == nil && len(spec.Schedules) == 0 && len(spec.After) > 0 {
+		for i := range spec.After {
+			all = append(all, spec.After[i].Job)
+		}
+		return "after " + strings.Join(all, ", ")
+	}
 	if spec.Schedule != nil || len(spec.Schedules) == 0 {
 		all = append(all, scheduleText(spec.Schedule)+calendarsText(spec.Schedule))
 	}
@@ -76,6 +82,8 @@ func scheduleText(s *takt.ScheduleSpec) string {
 		return s.Cron + " " + s.TimeZone
 	case s.Cron != "":
 		return s.Cron
+	case s.Delay != 0:
+		return s.Delay.String() + " after the end"
 	case s.Every != 0:
 		return "every " + s.Every.String()
 	case s.At != nil:

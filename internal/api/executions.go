@@ -123,6 +123,11 @@ func (s *server) getExecution(ctx context.Context, in *ExecutionPath) (*answer[t
 	if !v.WaitsFor.IsZero() {
 		e.WaitsFor = v.WaitsFor.String()
 	}
+	parents, err := s.control.Parents(ctx, &v.Execution)
+	if err != nil {
+		return nil, err
+	}
+	e.Parents = fromParents(parents)
 	return &answer[takt.Execution]{e}, nil
 }
 

@@ -129,6 +129,9 @@ func (s *server) getJob(ctx context.Context, in *struct {
 		return nil, err
 	}
 	body.Status.Live = fromTurn(turn)
+	if body.Status.Children, err = s.control.Children(ctx, &row.Definition); err != nil {
+		return nil, err
+	}
 	return &jobOutput{Status: http.StatusOK, ETag: etag(row.Definition.Revision), Body: body}, nil
 }
 

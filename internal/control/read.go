@@ -15,6 +15,21 @@ func (c *Control) Job(ctx context.Context, namespace, name string) (store.JobRow
 	return c.read.Job(ctx, namespace, name)
 }
 
+// Children are the jobs that run after one, by name.
+func (c *Control) Children(ctx context.Context, d *job.Definition) ([]string, error) {
+	return c.read.Children(ctx, d.UID)
+}
+
+// Parents are the executions by which one of a job that runs after others was decided; while it waits, those that count
+// so far. nil for one that waits and waited for none.
+func (c *Control) Parents(ctx context.Context, e *job.Execution) ([]job.Parent, error) {
+	u, matched, err := c.read.Upstream(ctx, *e)
+	if err != nil || matched != nil || e.Reason != job.WaitUpstream {
+		return matched, err
+	}
+	return u.Parents, nil
+}
+
 // Jobs lists jobs by name.
 func (c *Control) Jobs(ctx context.Context, namespace string, p store.Page) ([]store.JobRow, string, error) {
 	return c.read.Jobs(ctx, namespace, p)

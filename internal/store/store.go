@@ -248,6 +248,8 @@ type Reader interface {
 	// shown as scheduled).
 	Execution(ctx context.Context, namespace string, id job.ExecutionID) (job.Execution, error)
 	Executions(ctx context.Context, f ExecutionFilter) (rows []job.Execution, next string, err error)
+	// Children are the names of the jobs that run after one.
+	Children(ctx context.Context, parent job.UID) ([]string, error)
 	// Upstream is what an execution runs after, by the newest revision of its job, and by which executions of its parents
 	// it was decided; nothing while it was not.
 	Upstream(ctx context.Context, x job.Execution) (u engine.Upstream, matched []job.Parent, err error)

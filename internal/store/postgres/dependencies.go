@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -71,6 +72,16 @@ func namesOf(l *link, q query, uid job.UID) (all []store.JobName, err error) {
 		return err
 	})
 	return all, err
+}
+
+// Children implements store.Reader.
+func (s *Store) Children(ctx context.Context, parent job.UID) (names []string, err error) {
+	err = s.look(ctx, "read children", func(r *link) error {
+		all, err := namesOf(r, qChildren, parent)
+		names = store.Names(all)
+		return err
+	})
+	return names, err
 }
 
 // linkParents writes what a job's newest revision depends on. All jobs of its set have been written.

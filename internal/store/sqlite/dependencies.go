@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 
@@ -36,6 +37,16 @@ func namesOf(l *link, q query, uid job.UID) (all []store.JobName, err error) {
 		return err
 	})
 	return all, err
+}
+
+// Children implements store.Reader.
+func (s *Store) Children(ctx context.Context, parent job.UID) (names []string, err error) {
+	err = s.look(ctx, "read children", func(r *link) error {
+		all, err := namesOf(r, qChildren, parent)
+		names = store.Names(all)
+		return err
+	})
+	return names, err
 }
 
 // linkParents writes what a job's newest revision depends on. All jobs of its set have been written.

@@ -78,6 +78,8 @@ func (h *history) compareUpstream(p, limit int) {
 		asks = append(asks, ask)
 	}
 	_, _ = both(h, "UpstreamPage", func(s store.Store) (engine.UpstreamPage, error) { return s.UpstreamPage(ctx, p, asks) })
+	parent := pick(h, jobs).UID
+	_, _ = both(h, "Children", func(s store.Store) ([]string, error) { return s.Children(ctx, parent) })
 	x, there := h.twin.find(pick(h, h.known))
 	if !there {
 		return

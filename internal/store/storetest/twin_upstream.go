@@ -33,6 +33,17 @@ func (w *twin) childrenOf(parent job.UID) (all []job.Definition) {
 	return all
 }
 
+func (w *twin) Children(_ context.Context, parent job.UID) ([]string, error) {
+	names := []string{}
+	for _, d := range w.childrenOf(parent) {
+		if d.UID != parent {
+			names = append(names, d.Name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
 // checkChildless refuses the deletion of what others name that stay.
 func (w *twin) checkChildless(gone ...jobName) error {
 	for at, j := range w.jobs {
