@@ -55,9 +55,10 @@ func (e *Engine) settle(u job.UID) bool {
 		}
 		e.payAll(u) // one range has no room for a pause
 		for _, x := range all {
-			for x.cursor.Next != 0 && x.cursor.Next < p.Until || x.cursor.Held != 0 { // no bound: it is rare
-				e.passOver(x, min(p.Until, late))
+			x.hold()
+			for !e.settleHeld(x.def, x.sched, &x.cursor, p.Until) { // no bound: it is rare
 			}
+			e.moved(x)
 		}
 	}
 	for _, x := range all {

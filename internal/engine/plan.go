@@ -92,7 +92,7 @@ func (e *Engine) moved(d *dueEntry) {
 	}
 }
 
-// incomplete tells that another schedule of d's job may be due at the same instant and not be here. In the
+// incomplete tells that another schedule of d's job may be due at the same instant, or be missed as well, and not be here. In the
 // next part of the page: planning waits for it. Or behind what was known when d came here (the wall clock
 // or this engine jumped, or an edit that disables the job is on its way, for which pages leave it out):
 // then the job is read anew.
@@ -100,7 +100,7 @@ func (e *Engine) incomplete(d *dueEntry) (wait, anew bool) {
 	if len(d.def.Spec.Schedules) == 1 {
 		return false, false
 	}
-	return e.due.from != nil, e.due.from == nil && d.cursor.Next > d.known
+	return e.due.from != nil, e.due.from == nil && max(d.cursor.Next, min(e.lateBefore(d.def), e.now.Wall)-1) > d.known
 }
 
 // advance moves the cursor behind an instant that was decided.
