@@ -15,10 +15,9 @@ import (
 var (
 	qActive       = statement(`SELECT ` + asRow(qualified("e", rowColumns)) + activeOf + ` ORDER BY e.id`)
 	qActiveShards = statement(`SELECT CASE WHEN s.state IN ` + endedShards + `
-		THEN ` + asRow(`s.execution, s.idx, s.state, s.reason, s.token, s.closed, s.report_seq, s.ended_at`) + `
-		ELSE ` + asRow(qualified("s", shardColumns)) + ` END
+		THEN ` + asRow(qualified("s", store.EndedShardColumns)) + ` ELSE ` + asRow(qualified("s", store.ActiveShardColumns)) + ` END
 		FROM executions e INDEXED BY executions_active CROSS JOIN shards s ON s.execution = e.id
-		WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled') ORDER BY e.id`)
+		WHERE e.partition = ? AND e.state NOT IN ('queued', 'scheduled') AND e.shard_state IS NULL ORDER BY e.id`)
 )
 
 // activeRows reads all that is under way in one pass over each table, for there may be 100,000 of them.
@@ -28,19 +27,25 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	if _, err := r.one(qActiveCount, of, &count); err != nil {
 		return nil, err
 	}
-	read := newRowReader()
+	var row packed
+	columns := store.ColumnsOf(&row)
 	all := slices.Grow([]engine.Row(nil), count)
 	if err := r.each(qActive, of, func(rows *sql.Rows) error {
-		row, err := read.row(rows)
-		all = append(all, row)
+		err := row.next(rows)
+		if err == nil {
+			all = append(all, columns.ActiveRow())
+			err = row.end()
+		}
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	if err := addActiveShards(r, of, read, all); err != nil {
-		return nil, err
+	if slices.ContainsFunc(all, func(row engine.Row) bool { return len(row.Shards) == 0 }) {
+		if err := addActiveShards(r, of, all); err != nil {
+			return nil, err
+		}
 	}
-	versions, err := activeDefinitions(r, of)
+	versions, err := activeDefinitions(r, of, all)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +58,22 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	return all, nil
 }
 
-// activeDefinitions are the revisions of jobs that something is under way of.
-func activeDefinitions(r *link, of []any) (map[version]*job.Definition, error) {
+// activeDefinitions are the revisions of jobs that something is under way of: by their keys, or all in one query.
+func activeDefinitions(r *link, of []any, all []engine.Row) (map[version]*job.Definition, error) {
+	const few = 1000
 	versions := map[version]*job.Definition{}
+	for i := range all {
+		versions[version{all[i].Execution.JobUID, all[i].Execution.Revision}] = nil
+	}
+	if len(versions) <= few {
+		known := noDefinitions()
+		for v := range versions {
+			if _, err := known.get(r, v); err != nil {
+				return nil, err
+			}
+		}
+		return known.of, nil
+	}
 	for _, q := range []query{qActiveVersions, qActiveDeleted} {
 		if err := r.each(q, of, func(rows *sql.Rows) error {
 			d, err := scanDefinition(rows)
@@ -71,12 +89,16 @@ func activeDefinitions(r *link, of []any) (map[version]*job.Definition, error) {
 	return versions, err
 }
 
-// addActiveShards reads the shards of rows.
-func addActiveShards(r *link, of []any, read *rowReader, all []engine.Row) error {
-	at := 0
+// addActiveShards reads the shards that lie apart.
+func addActiveShards(r *link, of []any, all []engine.Row) error {
+	var row packed
+	columns, at := store.ColumnsOf(&row), 0
 	return r.each(qActiveShards, of, func(rows *sql.Rows) error {
-		sh, err := read.activeShard(rows)
-		if err != nil {
+		if err := row.next(rows); err != nil {
+			return err
+		}
+		sh := columns.ActiveShard()
+		if err := row.end(); err != nil {
 			return err
 		}
 		for at < len(all) && all[at].Execution.ID != sh.Execution {
@@ -85,11 +107,11 @@ func addActiveShards(r *link, of []any, read *rowReader, all []engine.Row) error
 		if at == len(all) {
 			return fmt.Errorf("a shard of execution %s was read out of order", sh.Execution)
 		}
-		row := &all[at]
-		if row.Shards == nil {
-			row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
+		of := &all[at]
+		if of.Shards == nil {
+			of.Shards = make([]job.Shard, 0, min(max(of.Execution.ShardTotal, 1), job.MaxShards))
 		}
-		row.Shards = append(row.Shards, sh)
+		of.Shards = append(of.Shards, sh)
 		return nil
 	})
 }

@@ -4,14 +4,10 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
 
 	driver "modernc.org/sqlite"
-
-	"github.com/taktsched/takt/internal/engine"
-	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/store"
 )
 
 // A column that is read through the driver costs 200 ns, most of it locks and boxes. Rows that are read by the thousand leave
@@ -54,34 +50,30 @@ func packRow(_ *driver.FunctionContext, args []sqldriver.Value) (sqldriver.Value
 	return b, nil
 }
 
-// rowReader reads packed rows; the texts that many of them have alike it keeps once.
-type rowReader struct {
-	names map[string]string
-	raw   sql.RawBytes
-	b     []byte // what is left of the row
-	bad   bool
+// packed gives the columns of packed rows.
+type packed struct {
+	raw sql.RawBytes
+	b   []byte // what is left of the row
+	bad bool
 }
 
-func newRowReader() *rowReader { return &rowReader{names: map[string]string{}} }
-
 // next begins with the next row.
-func (r *rowReader) next(rows *sql.Rows) error {
-	if err := rows.Scan(&r.raw); err != nil {
-		return err
-	}
+func (r *packed) next(rows *sql.Rows) error {
+	err := rows.Scan(&r.raw)
 	r.b, r.bad = r.raw, false
-	return nil
+	return err
 }
 
 // end is an error when the row was not what was read.
-func (r *rowReader) end() error {
+func (r *packed) end() error {
 	if r.bad || len(r.b) > 0 {
-		return fmt.Errorf("stored row: a column is of another type than it should be")
+		return errors.New("stored row: a column is of another type than it should be")
 	}
 	return nil
 }
 
-func (r *rowReader) int() int64 {
+// Int implements store.Column.
+func (r *packed) Int() int64 {
 	if len(r.b) > 0 && r.b[0] == packedInt {
 		if v, n := binary.Varint(r.b[1:]); n > 0 {
 			r.b = r.b[1+n:]
@@ -92,8 +84,8 @@ func (r *rowReader) int() int64 {
 	return 0
 }
 
-// bytes are those of a text or blob, until the next row; nil for NULL.
-func (r *rowReader) bytes() []byte {
+// Bytes implements store.Column.
+func (r *packed) Bytes() []byte {
 	if len(r.b) > 0 && r.b[0] == packedNull {
 		r.b = r.b[1:]
 		return nil
@@ -109,77 +101,4 @@ func (r *rowReader) bytes() []byte {
 	}
 	r.bad = true
 	return nil
-}
-
-func (r *rowReader) text() string { return string(r.bytes()) }
-
-// name is a text that other rows have, too.
-func (r *rowReader) name() string {
-	b := r.bytes()
-	if known, ok := r.names[string(b)]; ok || len(b) == 0 {
-		return known
-	}
-	s := string(b)
-	r.names[s] = s
-	return s
-}
-
-func (r *rowReader) json() json.RawMessage {
-	if b := r.bytes(); b != nil {
-		return append(make(json.RawMessage, 0, len(b)), b...)
-	}
-	return nil
-}
-
-func (r *rowReader) instant() job.Instant { return job.Instant(r.int()) }
-
-// row reads asRow(rowColumns) for an owner: the execution, and its shard if that lies in the row.
-func (r *rowReader) row(rows *sql.Rows) (row engine.Row, err error) {
-	if err = r.next(rows); err != nil {
-		return row, err
-	}
-	e := &row.Execution
-	copy(e.ID[:], r.bytes())
-	e.Partition, e.Namespace, e.Job = int(r.int()), r.name(), r.name()
-	copy(e.JobUID[:], r.bytes())
-	e.Revision, e.Pool, e.Handler, e.Trigger = r.int(), r.name(), r.name(), job.Trigger(r.name())
-	e.PlannedAt, e.RequestKey, e.Params, e.ShardTotal = r.instant(), r.text(), r.json(), int(r.int())
-	e.State, e.Reason, e.Cancel, e.Round = job.ExecutionState(r.name()), job.Reason(r.name()), job.Reason(r.name()), int(r.int())
-	e.CreatedAt, e.StartedAt, e.EndedAt = r.instant(), r.instant(), r.instant()
-	store.CheckExecution(e)
-	if state := r.bytes(); state != nil {
-		row.Shards = []job.Shard{store.EndedShard(store.ReadShardInRow(e.ID, string(state), r.bytes()))}
-	} else {
-		r.bytes()
-	}
-	return row, r.end()
-}
-
-// activeShard reads a row of qActiveShards: of a shard that has ended while its execution goes on an owner needs little.
-func (r *rowReader) activeShard(rows *sql.Rows) (s job.Shard, err error) {
-	if err = r.next(rows); err != nil {
-		return s, err
-	}
-	if r.shardHead(&s); s.State.Ended() {
-		s.Closed, s.ReportSeq, s.EndedAt = r.int() != 0, r.int(), r.instant()
-	} else {
-		r.shardRest(&s)
-	}
-	return s, r.end()
-}
-
-func (r *rowReader) shardHead(s *job.Shard) {
-	copy(s.Execution[:], r.bytes())
-	s.Index, s.State, s.Reason, s.Token = int(r.int()), job.ShardState(r.name()), job.Reason(r.name()), job.Token(r.int())
-}
-
-func (r *rowReader) shardRest(s *job.Shard) {
-	s.Session, s.Worker, s.Closed, s.Confirmed = job.SessionID(r.name()), r.name(), r.int() != 0, r.int() != 0
-	s.Attempt, s.Faults, s.Losses = int(r.int()), int(r.int()), int(r.int())
-	s.LeasedAt, s.StartedAt, s.EndedAt, s.TimeoutAt = r.instant(), r.instant(), r.instant(), r.instant()
-	s.RetryAt, s.StopBy, s.ReportSeq = r.instant(), r.instant(), r.int()
-	s.Checkpoint, s.CheckpointSeq = r.json(), r.int()
-	s.Progress.Done, s.Progress.Total, s.Progress.Note = r.int(), r.int(), r.text()
-	s.Result = r.json()
-	store.ReadShard(s, r.bytes(), r.bytes())
 }
