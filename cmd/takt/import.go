@@ -86,7 +86,7 @@ func (m *importCalendar) read(cmd *cobra.Command, file string) (*takt.Calendar, 
 	days, found := ical.Parse(string(text), ical.Options{Open: m.open, Through: m.through})
 	var faults jobfile.Errors
 	for _, f := range found {
-		faults = append(faults, &jobfile.Error{File: label, Line: f.Line, Message: f.Message, Hint: f.Hint})
+		faults = append(faults, &jobfile.Error{File: label, Line: f.Line, Column: 1, Message: f.Message, Hint: f.Hint})
 	}
 	if len(faults) > 0 {
 		return nil, badFile(cmd.ErrOrStderr(), faults)
