@@ -65,8 +65,8 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	}
 	r.Items[49].IfRevision = 0
 	done, err := c.Apply(t.Context(), r)
-	if err != nil || len(done) != 50 || done[49].Action != store.ActionCreated || done[49].Effect != control.Effective {
-		t.Errorf("%d, %v", len(done), err)
+	if err != nil || len(done.Jobs) != 50 || done.Jobs[49].Action != store.ActionCreated || done.Jobs[49].Effect != control.Effective {
+		t.Errorf("%d, %v", len(done.Jobs), err)
 	}
 }
 
@@ -142,7 +142,8 @@ func TestApplyPrunesWithinItsLabels(t *testing.T) {
 	r.Prune, r.DryRun = &selector, true
 	for _, dry := range []bool{true, false} {
 		r.DryRun = dry
-		done, err := c.Apply(t.Context(), r)
+		set, err := c.Apply(t.Context(), r)
+		done := set.Jobs
 		if err != nil || len(done) != 2 || done[0].Action != store.ActionUnchanged || done[1].Action != store.ActionPruned || done[1].Definition.Name != "b" {
 			t.Fatalf("%+v, %v", done, err)
 		}
