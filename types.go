@@ -43,6 +43,8 @@ type JobSpec struct {
 	Timeout     *TimeoutSpec    `json:"timeout,omitempty"`
 	After       []AfterSpec     `json:"after,omitempty" maxItems:"32" doc:"Jobs of the namespace that have to have ended: all of them. Without a schedule their ends make the executions, one per planned instant (or per set of latest executions); with one, an execution waits for them at its own instants. What a person triggers does not wait."`
 	Overlap     *OverlapSpec    `json:"overlap,omitempty" doc:"What becomes of an execution that comes while another one of the job has not ended. Absent: those of schedules queue, at most one of them; requests run at once."`
+	Misfire     *MisfireSpec    `json:"misfire,omitempty"`
+	AutoPause   *AutoPauseSpec  `json:"autoPause,omitempty"`
 	Enabled     *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
 }
 
@@ -60,6 +62,7 @@ type ScheduleSpec struct {
 	EndAt     *time.Time `json:"endAt,omitempty" doc:"Nothing is due after."`
 	Jitter    Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Each instant moves later by up to this, always by the same for one job and instant; at most 1h."`
 	Calendars []string   `json:"calendars,omitempty" maxItems:"8" doc:"Names of calendars of the namespace: nothing is due outside of what all of them have open."`
+	MaxRuns   int64      `json:"maxRuns,omitempty" minimum:"1" maximum:"1000000000" doc:"How many executions it makes, over all revisions; then it fires no more. Instants that became none (skipped, missed) do not count. Default: no bound."`
 	Closed    string     `json:"closed,omitempty" enum:"skip,next,previous" doc:"Of instants on a day that a calendar closes: skip (default) leaves them out, next and previous move them to the same time of the next or previous open day. Outside of the hours of an open day they are always left out."`
 }
 
@@ -105,13 +108,16 @@ type TimeoutSpec struct {
 
 // JobStatus is what the server knows of a job.
 type JobStatus struct {
-	NextPlannedAt *time.Time `json:"nextPlannedAt,omitempty" doc:"Next planned instant."`
-	LastPlannedAt *time.Time `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
-	Paused        *JobPause  `json:"paused,omitempty" doc:"Present while the job is paused."`
-	Unfit         string     `json:"unfit,omitempty" doc:"Why what is stored of the job cannot be used, as hands or damage made it: it does not run, or one of its schedules does not fire, until it is applied again."`
-	Children      []string   `json:"children,omitempty" doc:"Jobs that run after this one."`
-	Effect        string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
-	Live          *JobLive   `json:"live,omitempty" doc:"Of one job: what runs of it and what waits for that, as far as it obeys the overlap policy; absent when nothing does, or no owner answers."`
+	NextPlannedAt *time.Time       `json:"nextPlannedAt,omitempty" doc:"Next planned instant."`
+	LastPlannedAt *time.Time       `json:"lastPlannedAt,omitempty" doc:"Newest planned instant that was decided."`
+	Paused        *JobPause        `json:"paused,omitempty" doc:"Present while the job is paused."`
+	AutoPaused    *AutoPaused      `json:"autoPaused,omitempty" doc:"Present while failures in a row hold its schedules."`
+	CatchingUp    *CatchingUp      `json:"catchingUp,omitempty" doc:"Present while missed instants wait for their turn."`
+	Schedules     []ScheduleStatus `json:"schedules,omitempty" doc:"Those that have a maxRuns."`
+	Unfit         string           `json:"unfit,omitempty" doc:"Why what is stored of the job cannot be used, as hands or damage made it: it does not run, or one of its schedules does not fire, until it is applied again."`
+	Children      []string         `json:"children,omitempty" doc:"Jobs that run after this one."`
+	Effect        string           `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
+	Live          *JobLive         `json:"live,omitempty" doc:"Of one job: what runs of it and what waits for that, as far as it obeys the overlap policy; absent when nothing does, or no owner answers."`
 
 	Warnings []ProblemError `json:"warnings,omitempty" doc:"Of a write: what was taken and is probably not meant, such as an instant that has passed."`
 }

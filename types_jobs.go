@@ -21,18 +21,19 @@ type NamedSchedule struct {
 	Jitter    Duration   `json:"jitter,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
 	Calendars []string   `json:"calendars,omitempty" maxItems:"8"`
 	Closed    string     `json:"closed,omitempty" enum:"skip,next,previous"`
+	MaxRuns   int64      `json:"maxRuns,omitempty" minimum:"1" maximum:"1000000000"`
 }
 
 // Schedule is s without its name.
 func (s *NamedSchedule) Schedule() ScheduleSpec {
 	return ScheduleSpec{Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, Delay: s.Delay, At: s.At,
-		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed}
+		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed, MaxRuns: s.MaxRuns}
 }
 
 // Named is s with a name.
 func (s *ScheduleSpec) Named(name string) NamedSchedule {
 	return NamedSchedule{Name: name, Cron: s.Cron, Dialect: s.Dialect, TimeZone: s.TimeZone, DST: s.DST, Every: s.Every, Phase: s.Phase, Delay: s.Delay, At: s.At,
-		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed}
+		StartAt: s.StartAt, EndAt: s.EndAt, Jitter: s.Jitter, Calendars: s.Calendars, Closed: s.Closed, MaxRuns: s.MaxRuns}
 }
 
 // AfterSpec is a job whose execution has to have ended before one of this job runs.

@@ -268,6 +268,7 @@ func (a *account) jobFacts(j *takt.Job) {
 		a.fact("Pause reason", p.Reason)
 		a.when("Paused until", p.Until)
 	}
+	a.misfireFacts(j)
 	if len(j.Spec.Params) > 0 {
 		a.fact("Params", string(j.Spec.Params))
 	}

@@ -29,6 +29,9 @@ func jobRow(j *takt.Job) []string {
 		next, last = since(j.Status.NextPlannedAt), since(j.Status.LastPlannedAt)
 	}
 	enabled := strconv.FormatBool(j.Spec.Enabled == nil || *j.Spec.Enabled)
+	if j.Status != nil && j.Status.AutoPaused != nil && enabled == "true" {
+		enabled = "auto-paused"
+	}
 	if j.Status != nil && j.Status.Paused != nil && enabled == "true" {
 		enabled = "paused"
 		if until := j.Status.Paused.Until; until != nil {

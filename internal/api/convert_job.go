@@ -40,7 +40,7 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Schedules = []job.Schedule{{ID: job.MainSchedule, Spec: at}}
+		s.Schedules = []job.Schedule{{ID: job.MainSchedule, MaxRuns: d.Schedule.MaxRuns, Spec: at}}
 	}
 	for i := range d.Schedules {
 		field := fmt.Sprintf("spec.schedules[%d]", i)
@@ -53,7 +53,7 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 		if err != nil {
 			return s, err
 		}
-		s.Schedules = append(s.Schedules, job.Schedule{ID: d.Schedules[i].Name, Spec: at})
+		s.Schedules = append(s.Schedules, job.Schedule{ID: d.Schedules[i].Name, MaxRuns: one.MaxRuns, Spec: at})
 	}
 	if d.Shards != nil {
 		s.Shards = d.Shards.Count
@@ -73,6 +73,7 @@ func toSpec(d *takt.JobSpec) (job.Spec, error) {
 	if o := d.Overlap; o != nil {
 		s.Overlap = &job.Overlap{Policy: job.OverlapPolicy(o.Policy), MaxQueued: o.MaxQueued}
 	}
+	toMisfire(d, &s)
 	return s, nil
 }
 
@@ -144,6 +145,7 @@ func (s *server) fromJob(r *store.JobRow) takt.Job {
 		last = max(last, c.Last)
 	}
 	j.Status.NextPlannedAt, j.Status.LastPlannedAt = instant(next), instant(last)
+	progress(r, j.Status)
 	return j
 }
 
@@ -164,6 +166,7 @@ func fromSpec(s *job.Spec) takt.JobSpec {
 	d := takt.JobSpec{Title: s.Title, Owner: s.Owner, Description: s.Description, Pool: s.Pool, Handler: s.Handler, Params: s.Params}
 	for _, x := range s.Schedules {
 		one := fromScheduleSpec(&x.Spec)
+		one.MaxRuns = x.MaxRuns
 		if x.ID == job.MainSchedule {
 			d.Schedule = &one
 			continue
@@ -188,6 +191,7 @@ func fromSpec(s *job.Spec) takt.JobSpec {
 	if o := s.Overlap; o != nil {
 		d.Overlap = &takt.OverlapSpec{Policy: string(o.Policy), MaxQueued: o.MaxQueued}
 	}
+	fromMisfire(s, &d)
 	if s.Disabled {
 		d.Enabled = new(bool)
 	}

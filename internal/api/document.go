@@ -12,7 +12,7 @@ import (
 // strictSchemas are the request schemas of people's calls, which refuse unknown fields. All others are
 // open: workers and clients ignore what they do not know.
 var strictSchemas = map[string]bool{"Job": true, "JobMetadata": true, "JobSpec": true, "JobStatus": true, "ScheduleSpec": true,
-	"ShardsSpec": true, "RetrySpec": true, "BackoffSpec": true, "TimeoutSpec": true, "OverlapSpec": true, "TriggerRequest": true, "AskRequest": true}
+	"ShardsSpec": true, "RetrySpec": true, "BackoffSpec": true, "TimeoutSpec": true, "OverlapSpec": true, "MisfireSpec": true, "AutoPauseSpec": true, "TriggerRequest": true, "AskRequest": true}
 
 // describe finishes the OpenAPI document and serves it.
 func (s *server) describe() {
