@@ -132,8 +132,8 @@ func (s *Spec) CountsFromEnd() bool {
 	return slices.ContainsFunc(s.Schedules, func(one Schedule) bool { return one.Delay != 0 })
 }
 
-// validateAfter checks what can be told without the other jobs; name is the job's own.
-func (s *Spec) validateAfter() error {
+// CheckAfter checks what can be told without the other jobs.
+func (s *Spec) CheckAfter() error {
 	if len(s.After) > MaxAfter {
 		return invalid("too_many_parents", "spec.after", "a job waits for at most %d others, here are %d", MaxAfter, len(s.After)).
 			WithHint("put a job between that waits for some of them")

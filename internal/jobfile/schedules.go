@@ -20,7 +20,7 @@ func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
 			Labels json.RawMessage
 		}
 		Spec struct {
-			Params, Schedule, Schedules json.RawMessage
+			Params, Schedule, Schedules, After json.RawMessage
 		}
 	}
 	if !decodes(json.NewDecoder(bytes.NewReader(text)), &parts) {
@@ -42,6 +42,7 @@ func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
 	if !known.below("spec.schedule") && json.Unmarshal(parts.Spec.Schedule, &one) == nil && one != nil {
 		faults = append(faults, d.checkSchedule(one, "spec.schedule")...)
 	}
+	faults = append(faults, d.checkAfter(parts.Spec.After, one != nil || len(parts.Spec.Schedules) > 2, known)...)
 	var many []json.RawMessage
 	if json.Unmarshal(parts.Spec.Schedules, &many) != nil {
 		return faults
@@ -60,6 +61,25 @@ func (d *Doc) checkRules(text []byte, known Errors) (faults Errors) {
 		}
 	}
 	return faults
+}
+
+// checkAfter judges what a job runs after, as far as one document can tell; own: it has schedules.
+func (d *Doc) checkAfter(text json.RawMessage, own bool, known Errors) Errors {
+	var all []takt.AfterSpec
+	if known.below("spec.after") || json.Unmarshal(text, &all) != nil {
+		return nil
+	}
+	s := job.Spec{After: make([]job.After, len(all))}
+	for i, a := range all {
+		s.After[i] = job.After{Job: a.Job, On: job.On(a.On), Match: job.Match(a.Match), TimeZone: a.TimeZone, Within: a.Within.Std()}
+	}
+	if own {
+		s.Schedules = make([]job.Schedule, 1)
+	}
+	if e, bad := errors.AsType[*job.Error](s.CheckAfter()); bad {
+		return Errors{d.At(e.Field, e.Message, e.Hint)}
+	}
+	return nil
 }
 
 // checkName judges the name of one of spec.schedules: it is single, and not main.
@@ -101,7 +121,7 @@ func SpecOf(s *takt.ScheduleSpec) schedule.Spec {
 		}
 		return *t
 	}
-	spec := schedule.Spec{Cron: s.Cron, Dialect: schedule.Dialect(s.Dialect), TimeZone: s.TimeZone, Every: s.Every.Std(), Phase: s.Phase.Std(),
+	spec := schedule.Spec{Cron: s.Cron, Dialect: schedule.Dialect(s.Dialect), TimeZone: s.TimeZone, Every: s.Every.Std(), Phase: s.Phase.Std(), Delay: s.Delay.Std(),
 		At: at(s.At), Start: at(s.StartAt), End: at(s.EndAt), Jitter: s.Jitter.Std(),
 		Calendars: s.Calendars, Closed: schedule.ClosedPolicy(s.Closed), Resolve: alwaysOpen}
 	if s.DST != nil {

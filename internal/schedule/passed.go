@@ -8,6 +8,9 @@ func Passed(spec Spec, now time.Time) (field string) {
 	if !spec.End.IsZero() && !spec.End.After(now) {
 		return "endAt"
 	}
+	if spec.Delay != 0 {
+		return "" // it counts from an end that is to come
+	}
 	if spec.Every != 0 && spec.Phase == 0 || spec.Seed == "" && (spec.Jitter > 0 && spec.At.IsZero() || hashed(spec.Cron)) {
 		return ""
 	}
