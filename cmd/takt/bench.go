@@ -17,7 +17,7 @@ import (
 
 func newBenchCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "bench", Short: "Measure how fast a server is"}
-	cmd.AddCommand(newBenchRunCommand(g))
+	cmd.AddCommand(newBenchRunCommand(g), newBenchFireCommand(g))
 	return cmd
 }
 

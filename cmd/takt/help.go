@@ -44,6 +44,7 @@ var helpPages = map[string]helpPage{
 	"takt cron prev": {codes: localCodes}, "takt cron between": {codes: localCodes}, "takt cron explain": {codes: localCodes},
 	"takt cron lint":  {codes: also(localCodes, exitNegative)},
 	"takt bench run":  {codes: also(changeCodes, exitNegative), example: "  takt bench run --for 20s\n  takt bench run --rate 1000 --for 20s -o json\n  takt --server http://10.0.0.5:7070 bench run --executions 100000"},
+	"takt bench fire": {codes: also(changeCodes, exitNegative), example: "  takt bench fire --schedules 10000 --rate 200 --for 30s\n  takt bench fire --for 10m -o json"},
 	"takt delete job": {codes: changeCodes}, "takt delete calendar": {codes: changeCodes}, "takt describe calendar": {codes: readCodes},
 	"takt get calendars":   {codes: readCodes, example: "  takt get calendars -o wide\n  takt get calendars cn-workdays -o yaml"},
 	"takt import calendar": {codes: changeCodes},

@@ -61,7 +61,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 		return nil, err
 	}
 	t := newTally(cfg.Shards)
-	crew, err := hire(ctx, &cfg, client, t)
+	crew, err := hire(ctx, &cfg, client, t, t.run)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ const (
 	ProcessCPU    = "processCpuSeconds"  // of this process: load and workers, and the server when it runs here
 	DatabaseCPU   = "databaseCpuSeconds" // of a database server on this machine
 	ServerCPU     = "serverCpuSeconds"   // of a server process of its own
+	Resident      = "residentBytes"      // of this process
 	ServerWritten = "serverWrittenBytes" // to the disk, by that process
 )
 

@@ -14,10 +14,24 @@ func ofSelf() map[string]float64 {
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
 		counts[ProcessCPU] = float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 	}
+	if n, ok := residentOf("self"); ok {
+		counts[Resident] = n
+	}
 	if n, ok := writtenBy("self"); ok {
 		counts[WrittenBytes] = n
 	}
 	return counts
+}
+
+// residentOf is the memory that a process has; false when the system does not say.
+func residentOf(pid string) (float64, bool) {
+	text, err := os.ReadFile("/proc/" + pid + "/statm")
+	fields := bytes.Fields(text)
+	if err != nil || len(fields) < 2 {
+		return 0, false
+	}
+	pages, err := strconv.ParseFloat(string(fields[1]), 64)
+	return pages * float64(os.Getpagesize()), err == nil
 }
 
 // writtenBy is what a process has caused to be written to the disk; false when the system does not say.

@@ -28,7 +28,7 @@ type crew struct {
 }
 
 // hire starts the workers and waits until the server knows them all.
-func hire(ctx context.Context, cfg *Config, client *takt.Client, t *tally) (*crew, error) {
+func hire(ctx context.Context, cfg *Config, client *takt.Client, t *tally, run func(context.Context, *takt.Task) error) (*crew, error) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c := &crew{cancel: cancel, errs: make(chan error, cfg.Workers)}
 	for i := range cfg.Workers {
@@ -38,14 +38,7 @@ func hire(ctx context.Context, cfg *Config, client *takt.Client, t *tally) (*cre
 			cancel()
 			return nil, errors.Join(err, c.dismiss())
 		}
-		w.Handle(handler, func(_ context.Context, task *takt.Task) error {
-			n, ok := numberIn(task.Params())
-			if !ok {
-				n = -1
-			}
-			t.begun(n, task.Execution())
-			return nil
-		})
+		w.Handle(handler, run)
 		c.wg.Go(func() {
 			if err := w.Run(working); err != nil {
 				c.errs <- err
@@ -56,6 +49,16 @@ func hire(ctx context.Context, cfg *Config, client *takt.Client, t *tally) (*cre
 		return nil, errors.Join(err, c.dismiss())
 	}
 	return c, nil
+}
+
+// run notes the begin of a handler.
+func (t *tally) run(_ context.Context, task *takt.Task) error {
+	n, ok := numberIn(task.Params())
+	if !ok {
+		n = -1
+	}
+	t.begun(n, task.Execution())
+	return nil
 }
 
 func (c *crew) settle(ctx context.Context, cfg *Config, client *takt.Client) error {
