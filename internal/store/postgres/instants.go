@@ -23,10 +23,10 @@ var (
 	qZonesPut     = statement(`INSERT INTO meta AS m (key, value) VALUES ('zones', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE m.value <> excluded.value`)
 	qZonesTell    = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT ` + plannerOf + `, $1, 'job_changed', j.namespace, j.uid, $2
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE r.spec LIKE '%"timeZone":%' ORDER BY j.namespace, j.name`)
-	qCountJobs      = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs LIMIT $1) AS some`)
-	qCountLive      = statement(`SELECT state, count(*) FROM (SELECT state FROM executions LIMIT $1) AS some GROUP BY state`)
-	qCountDecisions = statement(`SELECT count(*) FROM (SELECT 1 FROM decisions LIMIT $1) AS some`)
-	qCountBackfills = statement(`SELECT count(*) FROM (SELECT 1` + ofBackfills + ` WHERE ` + backfillLives + ` LIMIT $1) AS some`)
+	qCountJobs      = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs LIMIT $1) AS looked`)
+	qCountLive      = statement(`SELECT state, count(*) FROM (SELECT state FROM executions LIMIT $1) AS looked GROUP BY state`)
+	qCountDecisions = statement(`SELECT count(*) FROM (SELECT 1 FROM decisions LIMIT $1) AS looked`)
+	qCountBackfills = statement(`SELECT count(*) FROM (SELECT 1` + ofBackfills + ` WHERE ` + backfillLives + ` LIMIT $1) AS looked`)
 )
 
 // DecisionsAt implements store.Instants.

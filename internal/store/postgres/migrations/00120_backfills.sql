@@ -3,7 +3,7 @@
 -- +goose Up
 -- What people asked for; they alone write it.
 CREATE TABLE backfills (
-    id        uuid    PRIMARY KEY, -- as of an execution that was asked for: sorts by time
+    id        uuid    NOT NULL,    -- as of an execution that was asked for: sorts by time
     partition integer NOT NULL,    -- of the pool in the revision that is run
     namespace text COLLATE "C" NOT NULL,
     job       text COLLATE "C" NOT NULL,
@@ -17,6 +17,7 @@ CREATE TABLE backfills (
 );
 CREATE INDEX backfills_namespace ON backfills (namespace, id);
 CREATE INDEX backfills_job ON backfills (uid, id);
+ALTER TABLE backfills ADD PRIMARY KEY (id);
 
 -- How far they have come; the owner of the partition alone writes it.
 CREATE TABLE backfill_progress (
