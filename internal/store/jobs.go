@@ -103,7 +103,8 @@ type Jobs interface {
 	// Deletion.Cancel, an entry cancel_job for each partition, the receipt's too: executions of a job that moved may be
 	// anywhere, and those that wait may be many; their owners cancel them in steps.
 	DeleteJob(ctx context.Context, d DeleteJob) (DeletedJob, error)
-	// PauseJob: KindNotFound. Resuming a job that is not paused writes nothing: then Entry is 0.
+	// PauseJob: KindNotFound. Resuming a job that is not paused writes nothing: then Entry is 0. The entry of a resume is
+	// job_resumed when failures of the job are counted.
 	PauseJob(ctx context.Context, p PauseJob) (job.Definition, Written, error)
 	// Revision of a job, or of the last one of that name that was deleted. KindNotFound "job_not_found",
 	// "revision_not_found".

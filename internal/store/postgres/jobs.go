@@ -25,6 +25,7 @@ var (
 		OR namespace = ANY($3::text[]) ORDER BY namespace, name FOR UPDATE) AS held`)
 	qJobsOfNamespace = statement(`SELECT ` + definitionColumns + `, j.partition
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = $1 ORDER BY j.name`)
+	qFailing  = statement(`SELECT 1 FROM cursors WHERE job = $1 AND failures > 0 LIMIT 1`)
 	qJobPause = statement(`UPDATE jobs SET pause = $1 WHERE namespace = $2 AND name = $3`)
 	qJobBury  = statement(`INSERT INTO deleted_jobs (uid, namespace, name, revision, partition, home, created_at, pause, deletion, deleted_at)
 		SELECT uid, namespace, name, revision, partition, home, created_at, pause, $1, $2 FROM jobs WHERE namespace = $3 AND name = $4`)
@@ -366,11 +367,19 @@ func (s *Store) PauseJob(ctx context.Context, p store.PauseJob) (job.Definition,
 			return noJob(p.Namespace, p.Name)
 		}
 		receipt = store.Written{Partition: planner}
-		if d.Pause != nil || p.Pause != nil {
+		var one int64
+		failing, err := w.one(qFailing, []any{[16]byte(d.UID)}, &one)
+		if err != nil {
+			return err
+		}
+		if d.Pause != nil || p.Pause != nil || failing {
 			if _, err := w.exec(qJobPause, text, p.Namespace, p.Name); err != nil {
 				return err
 			}
 			entry := engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}
+			if failing && p.Pause == nil {
+				entry.Kind = engine.EntryJobResumed
+			}
 			if receipt, err = addEntry(w, planner, p.Namespace, entryFirst, entry, payload{At: p.At}); err != nil {
 				return err
 			}

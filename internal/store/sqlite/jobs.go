@@ -13,6 +13,7 @@ import (
 var (
 	qJobsOfNamespace = statement(`SELECT ` + definitionColumns + `, j.partition
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE j.namespace = ? ORDER BY j.name`)
+	qFailing  = statement(`SELECT 1 FROM cursors WHERE job = ? AND failures > 0 LIMIT 1`)
 	qJobPause = statement(`UPDATE jobs SET pause = ? WHERE namespace = ? AND name = ?`)
 	qJobBury  = statement(`INSERT INTO deleted_jobs (uid, namespace, name, revision, partition, home, created_at, pause, deletion, deleted_at)
 		SELECT uid, namespace, name, revision, partition, home, created_at, pause, ?, ? FROM jobs WHERE namespace = ? AND name = ?`)
@@ -256,11 +257,19 @@ func (s *Store) PauseJob(ctx context.Context, p store.PauseJob) (job.Definition,
 			return noJob(p.Namespace, p.Name)
 		}
 		receipt = store.Written{Partition: planner}
-		if d.Pause != nil || p.Pause != nil {
+		var one int64
+		failing, err := w.one(qFailing, []any{d.UID[:]}, &one)
+		if err != nil {
+			return err
+		}
+		if d.Pause != nil || p.Pause != nil || failing {
 			if _, err := w.exec(qJobPause, text, p.Namespace, p.Name); err != nil {
 				return err
 			}
 			entry := engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}
+			if failing && p.Pause == nil {
+				entry.Kind = engine.EntryJobResumed
+			}
 			if receipt, err = addEntry(w, planner, p.Namespace, entryFirst, entry, payload{At: p.At}); err != nil {
 				return err
 			}

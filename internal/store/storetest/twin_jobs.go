@@ -176,10 +176,14 @@ func (w *twin) PauseJob(_ context.Context, p store.PauseJob) (job.Definition, st
 	}
 	w.jobs[at] = j
 	d := w.filled(j.revisions[len(j.revisions)-1])
-	if was == nil && p.Pause == nil {
+	kind := engine.EntryJobChanged
+	if p.Pause == nil && slices.ContainsFunc(w.cursorsOf(d.UID), func(c job.Cursor) bool { return c.Failures > 0 }) {
+		kind = engine.EntryJobResumed
+	}
+	if was == nil && p.Pause == nil && kind != engine.EntryJobResumed {
 		return d, store.Written{Partition: w.planner(d.UID)}, nil
 	}
-	return d, w.addEntry(w.planner(d.UID), p.Namespace, true, engine.Entry{Kind: engine.EntryJobChanged, Job: d.UID}), nil
+	return d, w.addEntry(w.planner(d.UID), p.Namespace, true, engine.Entry{Kind: kind, Job: d.UID}), nil
 }
 
 // lifeOf is the job of a name, or the last one of it that was deleted.
