@@ -87,3 +87,16 @@ func CheckHearing(s *Store, after time.Duration) { s.hearCheck = after }
 
 // Evict is what a successor does after it has waited in vain.
 func Evict(ctx context.Context, s *Store, seen store.PartitionRow) error { return s.evict(ctx, seen) }
+
+// AwaitRenewals waits until one transaction of renewals is on its way, and so many wait for it.
+func AwaitRenewals(s *Store, waiting int) {
+	for {
+		s.renewals.mu.Lock()
+		there := s.renewals.workers == 1 && len(s.renewals.waiting) == waiting
+		s.renewals.mu.Unlock()
+		if there {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -55,16 +55,17 @@ type pool struct {
 
 // Store is the adapter. All methods may be called by many goroutines.
 type Store struct {
-	commits *pool // guarded plans, short time-outs (R2)
-	keeper  *pool // beats and looks: never wait behind anything else (R8)
-	takers  *pool // changes of ownership, which wait for commits in flight
-	engines *pool
-	people  *pool
-	lists   *pool // people's reads: as many as they are, no write of people's waits for them
-	dsn     *pgxpool.Config
-	months  months
-	care    care
-	hints   hints
+	commits  *pool // guarded plans, short time-outs (R2)
+	keeper   *pool // beats and looks: never wait behind anything else (R8)
+	takers   *pool // changes of ownership, which wait for commits in flight
+	engines  *pool
+	people   *pool
+	lists    *pool // people's reads: as many as they are, no write of people's waits for them
+	dsn      *pgxpool.Config
+	months   months
+	care     care
+	hints    hints
+	renewals renewals
 	// hearCheck is that of the same name, but in tests.
 	hearCheck time.Duration
 	name      string
@@ -317,6 +318,7 @@ func (s *Store) pools() (all []*pool) {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.care.stop()
+		s.renewals.close()
 		for _, p := range s.pools() {
 			p.Close()
 		}

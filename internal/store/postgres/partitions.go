@@ -27,8 +27,6 @@ var (
 	qEvict = statement(`SELECT pg_terminate_backend(l.pid) FROM partitions p JOIN pg_locks l
 		ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = p.xmax
 		WHERE p.id = $1 AND p.owner = $2 AND p.epoch = $3 AND l.pid <> pg_backend_pid()`)
-	qRenew = statement(`UPDATE partition_beats SET beat = beat + 1
-		WHERE id = $1 AND EXISTS (SELECT 1 FROM partitions WHERE id = $1 AND owner = $2 AND owner <> '' AND epoch = $3) RETURNING beat`)
 	qRelease = statement(`UPDATE partitions SET owner = '' WHERE id = $1 AND owner = $2 AND epoch = $3`)
 
 	qSettlePartition = statement(`UPDATE partitions SET lineage = $1 WHERE id = $2 AND owner = $3 AND owner <> '' AND epoch = $4`)
@@ -117,22 +115,6 @@ func (s *Store) evict(ctx context.Context, seen store.PartitionRow) error {
 		}
 		return err
 	})
-}
-
-// RenewPartition implements store.Partitions.
-func (s *Store) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {
-	var beat int64
-	err := s.writeOn(ctx, s.keeper, "renew partition", func(w *link) error {
-		found, err := w.one(qRenew, []any{f.Partition, f.Owner, int64(f.Epoch)}, &beat)
-		if err == nil && !found {
-			err = fenced("fence", "partition %d is not owned by %q under epoch %d any more", f.Partition, f.Owner, f.Epoch)
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return beat, nil
 }
 
 // ReleasePartition implements store.Partitions.
