@@ -1,0 +1,87 @@
+package drill_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	takt "github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
+)
+
+// TestC61FanInOnce: three parents in three partitions end within milliseconds of each other, one of them in eight shards,
+// while servers are killed: what runs after all of them, and what runs after the one, runs once for each instant.
+func TestC61FanInOnce(t *testing.T) {
+	runs := 500
+	if testing.Short() {
+		runs = 60
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 61, "a", "b")
+		for _, name := range f.names {
+			f.launch(name)
+		}
+		f.allOwned(20 * time.Second)
+		parents := []string{"a1", "a2", "a3"}
+		for i, name := range parents {
+			spec := paced(t, []int{8, 1, 1}[i], work{Steps: 1, StepMs: 2})
+			spec.Pool, spec.Overlap = fleetPools[i], &takt.OverlapSpec{Policy: "allow"}
+			spec.Schedule = &takt.ScheduleSpec{Cron: "*/2 * * * * *"}
+			f.put(name, spec)
+		}
+		for _, x := range []struct {
+			name, pool string
+			after      []string
+		}{{"j", fleetPools[1], parents}, {"b", fleetPools[2], []string{"a1"}}, {"last", fleetPools[0], []string{"j", "b"}}} {
+			spec := paced(t, 1, work{Steps: 1, StepMs: 1})
+			spec.Pool, spec.Overlap = x.pool, &takt.OverlapSpec{Policy: "allow"}
+			for _, parent := range x.after {
+				spec.After = append(spec.After, takt.AfterSpec{Job: parent})
+			}
+			f.put(x.name, spec)
+		}
+		for _, pool := range fleetPools {
+			for i := range 2 {
+				f.join(fmt.Sprintf("%s.%d", pool, i), 40)
+			}
+		}
+		dice := rand.New(rand.NewPCG(61, 1))
+		for end := time.Now().Add(time.Duration(runs) * 2 * time.Second); time.Now().Before(end); {
+			time.Sleep(time.Duration(20+dice.IntN(20))*time.Second + time.Duration(dice.IntN(2000))*time.Millisecond)
+			name := f.names[dice.IntN(2)]
+			f.sink(name, true)
+			time.Sleep(time.Duration(3+dice.IntN(5)) * time.Second)
+			f.launch(name)
+		}
+		f.allOwned(20 * time.Second)
+		for _, name := range parents {
+			if _, err := f.people.PauseJob(t.Context(), name, time.Time{}, takt.ChangeOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		f.allEnded(5 * time.Minute)
+		states := map[job.Instant]map[string][]job.ExecutionState{}
+		for _, x := range allExecutions(t, f.file) {
+			if states[x.PlannedAt] == nil {
+				states[x.PlannedAt] = map[string][]job.ExecutionState{}
+			}
+			states[x.PlannedAt][x.Job] = append(states[x.PlannedAt][x.Job], x.State)
+		}
+		f.history()
+		full := 0
+		for at, of := range states {
+			for _, name := range []string{"a1", "a2", "a3", "j", "b", "last"} {
+				if len(of[name]) != 1 || of[name][0] != job.ExecutionSucceeded {
+					t.Errorf("%s of %v: %v", name, at.Time(), of[name])
+				}
+			}
+			full++
+		}
+		if full < runs {
+			t.Errorf("%d instants, want %d", full, runs)
+		}
+	})
+}
