@@ -23,7 +23,7 @@ func (d *database) tellChildren(b *engine.Batch) {
 		}
 		for _, u := range slices.SortedFunc(maps.Keys(d.revisions), func(a, b job.UID) int { return bytes.Compare(a[:], b[:]) }) {
 			child := d.newest(u)
-			if child.Deleted != nil || !(u == x.JobUID && child.Spec.CountsFromEnd()) && !slices.ContainsFunc(child.Spec.After, func(a job.After) bool { return d.named(a.Job) == x.JobUID }) {
+			if child == nil || child.Deleted != nil || !(u == x.JobUID && child.Spec.CountsFromEnd()) && !slices.ContainsFunc(child.Spec.After, func(a job.After) bool { return d.named(a.Job) == x.JobUID }) {
 				continue
 			}
 			places := map[int]bool{d.planner(u): true}
@@ -48,7 +48,7 @@ func awaits(r *record) bool {
 // named is the uid of a job that is there.
 func (d *database) named(name string) (uid job.UID) {
 	for u, revisions := range d.revisions {
-		if def := revisions[len(revisions)-1]; def.Name == name && def.Deleted == nil {
+		if len(revisions) > 0 && revisions[len(revisions)-1].Name == name && revisions[len(revisions)-1].Deleted == nil {
 			uid = u
 		}
 	}
