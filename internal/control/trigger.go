@@ -85,6 +85,7 @@ func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Trig
 			return nil, "", ofItem(i, err)
 		}
 		asked[i] = all[i].asked(ids[i], dues[i])
+		asked[i].Bulk = c.level == nil || c.level() >= engine.LevelRows
 	}
 	made, err := c.write.Triggers(ctx, asked, c.partitionOf)
 	if set, ok := errors.AsType[*job.SetError](err); ok {

@@ -9,7 +9,7 @@ import "fmt"
 //	0  all that there was before rows stated levels
 //	1  jobs move: a planner hands its cursors over to another partition (move.go)
 //	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies, backfill and calendars
-//	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level)
+//	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level), triggers of one request in one row of the inbox
 const Level = 3
 
 const (

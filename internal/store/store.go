@@ -153,6 +153,7 @@ type Trigger struct {
 	// Merge makes the execution's params of the job's newest revision, in the transaction that pins both; an
 	// error of it refuses the request. It reads and writes nothing else. nil: Request.Params as they are.
 	Merge func(job.Definition) (json.RawMessage, error)
+	Bulk  bool // may lie with others in one row: every server knows such rows (engine.LevelRows)
 }
 
 // MaxTriggers bounds one call of Triggers.

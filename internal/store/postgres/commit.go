@@ -45,9 +45,9 @@ var (
 	qFence = statement(`WITH done AS (UPDATE partitions SET seq = $1, last_token = greatest(last_token, $2)
 		WHERE id = $3 AND owner = $4 AND epoch = $5 AND seq = $1 - 1 RETURNING id)` + guard(guardFence, `1`, `NULL`))
 	qConsume = statement(`WITH done AS (DELETE FROM inbox WHERE ` +
-		keyed(`unnest($1::bigint[]) u (id)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2`) + ` RETURNING id)` + guard(guardEntry, `cardinality($1)`, entryMissing))
+		keyed(`unnest($1::bigint[]) u (id)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2 AND t.items IS NULL`) + ` RETURNING id)` + guard(guardEntry, `cardinality($1)`, entryMissing))
 	qForward = statement(`WITH done AS (UPDATE inbox SET partition = $3 WHERE ` +
-		keyed(`unnest($1::bigint[]) u (id)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2`) + ` RETURNING id)` + guard(guardEntry, `cardinality($1)`, entryMissing))
+		keyed(`unnest($1::bigint[]) u (id)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2 AND t.items IS NULL`) + ` RETURNING id)` + guard(guardEntry, `cardinality($1)`, entryMissing))
 	qTriggers   = statement(`SELECT ` + entryColumns + ` FROM inbox WHERE id = ANY($1::bigint[]) AND partition = $2 AND kind IN ('trigger', 'delayed')`)
 	qKeysForget = statement(`DELETE FROM request_keys WHERE ` +
 		keyed(`unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) u (namespace, operation, key, execution)`, `request_keys`,
@@ -66,7 +66,7 @@ var (
 			WHERE k.partition = $1 RETURNING job, schedule)` +
 		guard(guardPlanner, `cardinality($2)`, `SELECT min(x.job::text) FROM unnest($2, $3) x (job, schedule)
 			WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.job = x.job AND done.schedule = x.schedule)`))
-	qStreak     = statement(`UPDATE cursors SET failures = CASE WHEN $1 THEN 0 ELSE failures END + $2 WHERE job = $3 AND partition + 0 = $4`)
+	qStreak     = statement(`UPDATE cursors SET failures = CASE WHEN NOT $1 THEN failures + $2 WHEN $3 > 0 AND failures >= $3 THEN failures ELSE 0 END WHERE job = $4 AND partition + 0 = $5`)
 	qCursorDrop = statement(`DELETE FROM cursors WHERE ` +
 		keyed(`unnest($1::uuid[], $2::text[]) u (job, schedule)`, `cursors`, `t.job = u.job AND t.schedule = u.schedule AND t.partition + 0 = $3`))
 	qHandover = statement(`WITH moved AS (UPDATE cursors SET partition = $3 WHERE ` +
@@ -131,6 +131,9 @@ func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, apar
 	if err := c.forgetKeys(ctx); err != nil {
 		return err
 	}
+	if err := c.findBulk(ctx); err != nil {
+		return err
+	}
 	for _, part := range []func() error{c.entries, c.executions, c.shards, c.moveEnded, c.cursors, c.backfills, c.sessions, c.records, c.matched, c.tellChildren} {
 		if err := part(); err != nil {
 			return err
@@ -146,16 +149,18 @@ func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, apar
 
 // commit is the work of one transaction.
 type commit struct {
-	store *Store
-	fence store.Fence
-	batch *engine.Batch
-	steps []step
-	rows  []store.RowWrite
-	apart []engine.ShardWrite // shards that do not lie in the row of their execution
-	late  []engine.ShardWrite // of those, new ones of executions that are there
-	ended map[job.ExecutionID]*ending
-	order []job.ExecutionID // of ended
-	dead  int64             // rows of live tables that it deletes or changes
+	store    *Store
+	fence    store.Fence
+	batch    *engine.Batch
+	steps    []step
+	rows     []store.RowWrite
+	apart    []engine.ShardWrite // shards that do not lie in the row of their execution
+	late     []engine.ShardWrite // of those, new ones of executions that are there
+	ended    map[job.ExecutionID]*ending
+	order    []job.ExecutionID // of ended
+	taken    []store.BulkTaken // rows of the inbox that hold many entries
+	consumed []int64           // entries that have a row each
+	dead     int64             // rows of live tables that it deletes or changes
 }
 
 type step struct {
@@ -253,6 +258,15 @@ func (c *commit) forgetKeys(ctx context.Context) error {
 	ids := column(c.batch.Poison, func(p *engine.Poison) int64 { return p.Entry })
 	var all []entry
 	err := c.store.read(ctx, "read what is set aside", func(r *link) error {
+		for _, id := range ids {
+			e, err := bulkEntry(r, c.fence.Partition, id)
+			if err != nil {
+				return err
+			}
+			if e != nil && e.kept != nil {
+				all = append(all, *e)
+			}
+		}
 		return r.each(qTriggers, []any{ids, c.fence.Partition}, func(rows pgx.Rows) error {
 			e, err := scanEntry(rows)
 			if err == nil && e.kept != nil {
@@ -270,13 +284,20 @@ func (c *commit) forgetKeys(ctx context.Context) error {
 
 // entries takes what the batch consumes out of the inbox.
 func (c *commit) entries() error {
-	if len(c.batch.Consumed) > 0 {
-		c.add(qConsume, c.batch.Consumed, c.fence.Partition)
+	for i := range c.taken {
+		if t := &c.taken[i]; t.Now == "" {
+			c.add(qBulkDelete, t.ID, c.fence.Partition, t.Taken)
+		} else {
+			c.add(qBulkTake, t.ID, c.fence.Partition, t.Taken, t.Now)
+		}
+	}
+	if len(c.consumed) > 0 {
+		c.add(qConsume, c.consumed, c.fence.Partition)
 	}
 	for to, all := range groups(c.batch.Forwarded, func(f *engine.Forward) int { return f.Partition }) {
 		c.add(qForward, column(all, func(f *engine.Forward) int64 { return f.Entry }), c.fence.Partition, to)
 	}
-	c.dead += int64(len(c.batch.Consumed) + len(c.batch.Forwarded))
+	c.dead += int64(len(c.taken) + len(c.consumed) + len(c.batch.Forwarded))
 	return nil
 }
 
@@ -300,7 +321,7 @@ func (c *commit) cursors() error {
 		schedule string
 	}
 	for _, s := range c.batch.Streaks {
-		c.add(qStreak, s.Reset, s.Failed, [16]byte(s.Job), c.fence.Partition)
+		c.add(qStreak, s.Reset, s.Failed, s.Most, [16]byte(s.Job), c.fence.Partition)
 	}
 	all := lastOf(c.batch.Cursors, func(k *job.Cursor) key { return key{k.Job, k.Schedule} })
 	uid, schedule := func(k *job.Cursor) [16]byte { return k.Job }, func(k *job.Cursor) string { return k.Schedule }

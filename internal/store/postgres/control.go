@@ -28,7 +28,7 @@ var (
 
 	qEntryInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`)
 	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = $1 AND kind IN ('trigger', 'delayed')`)
-	qPending     = statement(`SELECT 1 FROM inbox WHERE id = $1`)
+	qPending     = statement(`SELECT 1 FROM inbox WHERE id = $1 AND items IS NULL`)
 
 	// An execution moves between these tables while one looks: one statement sees one moment.
 	qWhereabouts = statement(`SELECT namespace, partition, false FROM executions WHERE id = $1
@@ -185,6 +185,9 @@ func pendingTrigger(l *link, id job.ExecutionID) (found *entry, namespace string
 		found = &e
 		return err
 	})
+	if err == nil && found == nil {
+		return pendingInBulk(l, id)
+	}
 	return found, namespace, partition, err
 }
 
@@ -204,9 +207,16 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 		var namespace string
 		var partition int
 		var waits bool
+		inBulk, ns, p, err := pendingInBulk(w, a.Execution) // what is taken meanwhile is found next
+		if err != nil {
+			return err
+		}
 		found, err := w.one(qWhereabouts, []any{a.Execution[:]}, &namespace, &partition, &waits)
 		if err != nil {
 			return err
+		}
+		if !found && inBulk != nil {
+			found, namespace, partition, waits = true, ns, p, true
 		}
 		if !found || namespace != a.Namespace {
 			return noExecution(a.Namespace, a.Execution)
@@ -233,7 +243,9 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 func (s *Store) EntryPending(ctx context.Context, entry int64) (pending bool, err error) {
 	err = s.look(ctx, "read inbox", func(r *link) error {
 		var one int64
-		pending, err = r.one(qPending, []any{entry}, &one)
+		if pending, err = r.one(qPending, []any{entry}, &one); err == nil && !pending {
+			pending, err = bulkPending(r, entry)
+		}
 		return err
 	})
 	return pending, err

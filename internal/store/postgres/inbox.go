@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	qInbox = statement(`SELECT ` + entryColumns + ` FROM inbox
+	qInbox = statement(`SELECT ` + entryColumns + `, items, taken FROM inbox
 		WHERE partition BETWEEN $1 AND $1 AND rank BETWEEN $2 AND $2 ORDER BY partition, rank, id LIMIT $3`)
 	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
@@ -32,11 +32,7 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		found := store.Pageful[entry]{Limit: limit}
 		for _, rank := range []int64{entryFirst, entryRest} {
 			if err := r.each(qInbox, []any{partition, rank, limit + 1 - len(found.Rows)}, func(rows pgx.Rows) error {
-				e, err := scanEntry(rows)
-				if err != nil {
-					return err
-				}
-				return found.Add(e, store.SizeOfEntry(&e.Entry))
+				return eachEntry(rows, func(e entry) error { return found.Add(e, store.SizeOfEntry(&e.Entry)) })
 			}); err != nil {
 				return err
 			}

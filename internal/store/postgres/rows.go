@@ -194,6 +194,7 @@ type entry struct {
 	engine.Entry
 	revision int64             // that it is about; 0: whichever is the newest
 	kept     *store.RequestKey // without its hash; nil: none
+	bulk     []byte            // the payload of a row that holds many
 }
 
 // scanEntry reads entryColumns and whatever follows them.
@@ -209,6 +210,10 @@ func scanEntry(rows pgx.Rows, more ...any) (entry, error) {
 	}
 	if id != nil {
 		e.Execution = *id
+	}
+	if e.Kind == store.KindBulk {
+		e.bulk = text
+		return e, nil // see eachEntry
 	}
 	var p payload
 	if err := decode("payload of an inbox entry", text, &p); err != nil {

@@ -225,22 +225,91 @@ func (w *triggers) decide(i int) error {
 	return nil
 }
 
-// addEntries puts what is no repeat into the inboxes, in the order of the list.
+// addEntries puts what is no repeat into the inboxes, in the order of the list: those that lie in a row with others, and
+// the rest at once.
 func (w *triggers) addEntries() error {
+	var singles []int // places in entries
+	for from := 0; from < len(w.entries); {
+		first := &w.all[w.entries[from]]
+		n := store.Run(len(w.entries)-from, func(i int) bool { return store.Alike(first, &w.all[w.entries[from+i]]) },
+			func(i int) int { return len(w.params[from+i]) })
+		if n == 1 {
+			singles = append(singles, from)
+		} else {
+			if err := w.addSingles(singles); err != nil {
+				return err
+			}
+			if err := w.addBulk(from, n); err != nil {
+				return err
+			}
+			singles = nil
+		}
+		from += n
+	}
+	return w.addSingles(singles)
+}
+
+func (w *triggers) payload(n int) payload {
+	t := &w.all[w.entries[n]]
+	p := payload{At: t.Request.At, Delayed: t.Request.Delayed, Key: t.Request.Key, Params: w.params[n], Revision: w.jobs[[2]string{t.Namespace, t.Job}].Revision}
+	if t.Key.Key != "" {
+		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
+	}
+	return p
+}
+
+// addBulk puts n entries into one row, or into some when others draw numbers at the same time.
+func (w *triggers) addBulk(from, n int) error {
+	numbers := make([]int64, 0, n)
+	if err := w.each(qEntryNumbers, []any{n}, func(rows pgx.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		numbers = append(numbers, id)
+		return err
+	}); err != nil {
+		return err
+	}
+	for len(numbers) > 0 {
+		k := 1
+		for k < len(numbers) && numbers[k] == numbers[k-1]+1 {
+			k++
+		}
+		if err := w.addRow(from, numbers[:k]); err != nil {
+			return err
+		}
+		from, numbers = from+k, numbers[k:]
+	}
+	return nil
+}
+
+func (w *triggers) addRow(from int, numbers []int64) error {
+	first := w.entries[from]
+	t := &w.all[first]
+	d := w.jobs[[2]string{t.Namespace, t.Job}]
+	b := store.Bulk{At: t.Request.At, Revision: d.Revision, Items: make([]store.BulkItem, len(numbers))}
+	for i := range numbers {
+		p, at := w.payload(from+i), w.entries[from+i]
+		b.Items[i] = store.BulkItem{Execution: w.all[at].Execution, Key: p.Key, Params: p.Params, Kept: p.Kept}
+		w.out[at].Entry = numbers[i]
+	}
+	_, err := w.exec(qBulkInsert, numbers[len(numbers)-1], w.out[first].Partition, entryRest, store.KindBulk, t.Namespace, d.UID[:],
+		[16]byte(store.FirstOf(b.Items)), string(b.Append(nil)), len(numbers))
+	return err
+}
+
+// addSingles puts entries into rows of their own.
+func (w *triggers) addSingles(places []int) error {
 	var partitions []int32
 	var kinds, namespaces, payloads []string
 	var uids, ids [][]byte
-	for n, i := range w.entries {
+	for _, n := range places {
+		i := w.entries[n]
 		t := &w.all[i]
-		d := w.jobs[[2]string{t.Namespace, t.Job}]
-		p := payload{At: t.Request.At, Delayed: t.Request.Delayed, Key: t.Request.Key, Params: w.params[n], Revision: d.Revision}
-		if t.Key.Key != "" {
-			p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
-		}
-		text, err := encode(p)
+		text, err := encode(w.payload(n))
 		if err != nil {
 			return err
 		}
+		d := w.jobs[[2]string{t.Namespace, t.Job}]
 		partitions = append(partitions, int32(w.out[i].Partition)) //nolint:gosec // there are at most 4096
 		kinds, namespaces, payloads = append(kinds, string(t.Request.TriggerKind())), append(namespaces, t.Namespace), append(payloads, text)
 		uids, ids = append(uids, d.UID[:]), append(ids, t.Execution[:])
@@ -250,7 +319,7 @@ func (w *triggers) addEntries() error {
 	}
 	n := 0
 	return w.each(qEntriesInsert, []any{partitions, entryRest, kinds, namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
-		err := rows.Scan(&w.out[w.entries[n]].Entry)
+		err := rows.Scan(&w.out[w.entries[places[n]]].Entry)
 		n++
 		return err
 	})
@@ -280,10 +349,30 @@ func (w *triggers) findRepeated() error {
 		}); err != nil {
 			return err
 		}
+		if err := w.findInBulk(ids, asked); err != nil {
+			return err
+		}
 	}
 	for i := range w.out {
 		if written, ok := asked[w.out[i].Execution]; ok && w.out[i].Repeated {
 			w.out[i].Written = written
+		}
+	}
+	return nil
+}
+
+func (w *triggers) findInBulk(ids [][]byte, asked map[job.ExecutionID]store.Written) error {
+	for _, raw := range ids {
+		id := job.ExecutionID(raw)
+		if asked[id] != (store.Written{}) {
+			continue
+		}
+		e, _, partition, err := pendingInBulk(w.link, id)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			asked[id] = store.Written{Partition: partition, Entry: e.ID}
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ import (
 var (
 	qFence = statement(`UPDATE partitions SET seq = ?1, last_token = max(last_token, ?2)
 		WHERE id = ?3 AND owner = ?4 AND epoch = ?5 AND seq = ?1 - 1`)
-	qConsume = statement(`DELETE FROM inbox WHERE id = ? AND partition = ?`)
-	qForward = statement(`UPDATE inbox SET partition = ? WHERE id = ? AND partition = ?`)
+	qConsume = statement(`DELETE FROM inbox WHERE id = ? AND partition = ? AND items IS NULL`)
+	qForward = statement(`UPDATE inbox SET partition = ? WHERE id = ? AND partition = ? AND items IS NULL`)
 	qEntry   = statement(`SELECT 1 FROM inbox WHERE id = ? AND partition = ?`)
 	qTrigger = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE id = ? AND partition = ? AND kind IN ('trigger', 'delayed')`)
 	qJournal = statement(`INSERT INTO journal (partition, seq, epoch, at, facts) VALUES (?, ?, ?, ?, ?)`)
@@ -28,7 +28,7 @@ var (
 		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
 		next = excluded.next, last = excluded.last, held = excluded.held, stamp = excluded.stamp,
 		owed = excluded.owed, owed_to = excluded.owed_to, runs = excluded.runs`)
-	qStreak         = statement(`UPDATE cursors SET failures = CASE WHEN ?1 THEN 0 ELSE failures END + ?2 WHERE job = ?3 AND partition = ?4`)
+	qStreak         = statement(`UPDATE cursors SET failures = CASE WHEN NOT ?1 THEN failures + ?2 WHEN ?3 > 0 AND failures >= ?3 THEN failures ELSE 0 END WHERE job = ?4 AND partition = ?5`)
 	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ? AND partition = ?`)
 	qHandover       = statement(`UPDATE cursors SET partition = ? WHERE job = ? AND partition = ?`)
 	qDecisionInsert = statement(`INSERT INTO decisions (job, namespace, name, schedule, kind, reason, "from", "to", count, at)
@@ -121,6 +121,12 @@ func (c *commit) dropKeys() error {
 		}); err != nil {
 			return err
 		}
+		if set == nil {
+			var err error
+			if set, err = bulkEntry(c.link, int(c.fence.Partition), c.batch.Poison[i].Entry); err != nil {
+				return err
+			}
+		}
 		if set == nil || set.kept == nil {
 			continue
 		}
@@ -132,10 +138,14 @@ func (c *commit) dropKeys() error {
 }
 
 func (c *commit) consume() error {
-	if !c.singly && !c.skip.consume {
-		return c.consumeMany(c.batch)
+	consumed, err := c.consumeBulk(c.batch.Consumed)
+	if err != nil {
+		return err
 	}
-	for _, id := range c.batch.Consumed {
+	if !c.singly && !c.skip.consume {
+		return c.consumeMany(consumed)
+	}
+	for _, id := range consumed {
 		n, err := c.takeEntry(id)
 		if err != nil {
 			return err
@@ -171,7 +181,7 @@ func (c *commit) takeEntry(id int64) (int64, error) {
 
 func (c *commit) cursors() error {
 	for _, s := range c.batch.Streaks {
-		if _, err := c.exec(qStreak, s.Reset, int64(s.Failed), s.Job[:], int64(c.fence.Partition)); err != nil {
+		if _, err := c.exec(qStreak, s.Reset, int64(s.Failed), int64(s.Most), s.Job[:], int64(c.fence.Partition)); err != nil {
 			return err
 		}
 	}

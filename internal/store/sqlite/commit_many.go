@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -61,7 +60,7 @@ var (
 		return `INSERT INTO history_shards (` + shardColumns + `) VALUES ` + rows
 	})
 	qConsumeMany = statements(`?`, func(rows string) string {
-		return `DELETE FROM inbox WHERE id IN (` + rows + `) AND partition = ?`
+		return `DELETE FROM inbox WHERE id IN (` + rows + `) AND partition = ? AND items IS NULL`
 	})
 )
 
@@ -189,7 +188,7 @@ func (c *commit) shards() error {
 }
 
 // consumeMany deletes the entries that were taken in.
-func (c *commit) consumeMany(b *engine.Batch) error {
-	return c.all(&qConsumeMany, len(b.Consumed), func(args []any, i int) ([]any, error) { return append(args, b.Consumed[i]), nil },
+func (c *commit) consumeMany(ids []int64) error {
+	return c.all(&qConsumeMany, len(ids), func(args []any, i int) ([]any, error) { return append(args, ids[i]), nil },
 		int64(c.fence.Partition))
 }

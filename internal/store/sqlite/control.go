@@ -26,7 +26,7 @@ var (
 
 	qEntryInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`)
 	qEntryOf     = statement(`SELECT id, kind, job, execution, payload, namespace, partition FROM inbox WHERE execution = ? AND kind IN ('trigger', 'delayed')`)
-	qPending     = statement(`SELECT 1 FROM inbox WHERE id = ?`)
+	qPending     = statement(`SELECT 1 FROM inbox WHERE id = ? AND items IS NULL`)
 
 	qKey       = statement(`SELECT hash, execution FROM request_keys WHERE namespace = ? AND operation = ? AND key = ?`)
 	qKeyInsert = statement(`INSERT INTO request_keys (namespace, operation, key, hash, execution, at) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -51,6 +51,7 @@ type entry struct {
 	engine.Entry
 	revision int64             // that it is about; 0: whichever is the newest
 	kept     *store.RequestKey // without its hash; nil: none
+	bulk     []byte            // the payload of a row that holds many
 }
 
 func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
@@ -62,6 +63,10 @@ func scanEntry(rows *sql.Rows, more ...any) (entry, error) {
 	}
 	copy(e.Job[:], uid)
 	copy(e.Execution[:], id)
+	if e.Kind == store.KindBulk {
+		e.bulk = []byte(text.String)
+		return e, nil // see eachEntry
+	}
 	var p payload
 	if err := decode("payload of an inbox entry", text, &p); err != nil {
 		e.Kind = store.UnfitEntry(e.Kind)
@@ -186,6 +191,9 @@ func pendingTrigger(l *link, id job.ExecutionID) (found *entry, namespace string
 		found = &e
 		return err
 	})
+	if err == nil && found == nil {
+		return pendingInBulk(l, id)
+	}
 	return found, namespace, partition, err
 }
 
@@ -236,7 +244,9 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 func (s *Store) EntryPending(ctx context.Context, entry int64) (pending bool, err error) {
 	err = s.look(ctx, "read inbox", func(r *link) error {
 		var one int64
-		pending, err = r.one(qPending, []any{entry}, &one)
+		if pending, err = r.one(qPending, []any{entry}, &one); err == nil && !pending {
+			pending, err = bulkPending(r, entry)
+		}
 		return err
 	})
 	return pending, err

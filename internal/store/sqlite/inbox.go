@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	qInbox    = statement(`SELECT id, kind, job, execution, payload FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
+	qInbox    = statement(`SELECT id, kind, job, execution, payload, items, taken FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
 	qPlaces   = statement(`SELECT ` + plannerOf + `, j.partition FROM all_jobs j WHERE j.uid = ?`)
 	qQueuedOf = statement(`SELECT id FROM executions INDEXED BY executions_job
 		WHERE namespace = ? AND job = ? AND job_uid = ? AND partition = ? AND state IN ('queued', 'scheduled') ORDER BY id LIMIT ?`)
@@ -30,11 +30,7 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 		for _, rank := range []int64{entryFirst, entryRest} {
 			left := limit + 1 - len(found.Rows)
 			if err := r.each(qInbox, []any{int64(partition), rank, int64(left)}, func(rows *sql.Rows) error {
-				e, err := scanEntry(rows)
-				if err != nil {
-					return err
-				}
-				return found.Add(e, store.SizeOfEntry(&e.Entry))
+				return eachEntry(rows, func(e entry) error { return found.Add(e, store.SizeOfEntry(&e.Entry)) })
 			}); err != nil && !errors.Is(err, store.ErrEnough) {
 				return err
 			}

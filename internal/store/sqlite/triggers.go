@@ -67,8 +67,10 @@ type triggers struct {
 
 // waitingEntry is an inbox entry that is to be written, and the receipt that its number goes to.
 type waitingEntry struct {
-	args [7]any
-	out  *store.Triggered
+	out     *store.Triggered
+	asked   store.Trigger // with the parameters that it starts with
+	job     job.UID
+	payload payload
 }
 
 func (w *triggers) job(namespace, name string) (*job.Definition, error) {
@@ -111,20 +113,47 @@ func (w *triggers) add(t store.Trigger, out *store.Triggered) error {
 	if t.Key.Key != "" {
 		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
 	}
-	text, err := encode(p)
-	w.waiting = append(w.waiting, waitingEntry{out: out,
-		args: [7]any{int64(out.Partition), entryRest, string(t.Request.TriggerKind()), t.Namespace, d.UID[:], t.Execution[:], text}})
-	return err
+	w.waiting = append(w.waiting, waitingEntry{out: out, asked: t, job: d.UID, payload: p})
+	return nil
 }
 
 // flush writes the entries that wait. Their numbers follow each other: the one that writes them all is the only one
 // that writes (AUTOINCREMENT gives the highest so far plus one).
 func (w *triggers) flush() error {
-	for left := w.waiting; len(left) > 0; {
+	single := 0 // of the first that wait: to be written by themselves
+	for single < len(w.waiting) {
+		rest := w.waiting[single:]
+		n := store.Run(len(rest), func(i int) bool { return rest[i].job == rest[0].job && store.Alike(&rest[0].asked, &rest[i].asked) },
+			func(i int) int { return len(rest[i].payload.Params) })
+		if n == 1 {
+			single++
+			continue
+		}
+		if err := w.singles(w.waiting[:single]); err != nil {
+			return err
+		}
+		if err := w.bulk(rest[:n]); err != nil {
+			return err
+		}
+		w.waiting, single = rest[n:], 0
+	}
+	err := w.singles(w.waiting)
+	w.waiting = nil
+	return err
+}
+
+// singles writes entries, each in a row.
+func (w *triggers) singles(left []waitingEntry) error {
+	for len(left) > 0 {
 		size := fit(len(left))
 		var args []any
 		for i := range manySizes[size] {
-			args = append(args, left[i].args[:]...)
+			e := &left[i]
+			text, err := encode(e.payload)
+			if err != nil {
+				return err
+			}
+			args = append(args, int64(e.out.Partition), entryRest, string(e.asked.Request.TriggerKind()), e.asked.Namespace, e.job[:], e.asked.Execution[:], text)
 		}
 		last, err := w.insert(qEntriesInsert[size], args...)
 		if err != nil {
@@ -135,8 +164,27 @@ func (w *triggers) flush() error {
 		}
 		left = left[manySizes[size]:]
 	}
-	w.waiting = nil
 	return nil
+}
+
+// bulk writes entries into one row.
+func (w *triggers) bulk(all []waitingEntry) error {
+	var last int64
+	if _, err := w.one(qLastEntry, nil, &last); err != nil {
+		return err
+	}
+	first := &all[0]
+	b := store.Bulk{At: first.payload.At, Revision: first.payload.Revision, Items: make([]store.BulkItem, len(all))}
+	for i := range all {
+		e := &all[i]
+		b.Items[i] = store.BulkItem{Execution: e.asked.Execution, Key: e.payload.Key, Params: e.payload.Params, Kept: e.payload.Kept}
+		last++
+		e.out.Entry = last
+	}
+	low := store.FirstOf(b.Items)
+	_, err := w.exec(qBulkInsert, last, int64(first.out.Partition), entryRest, store.KindBulk, first.asked.Namespace, first.job[:], low[:],
+		string(b.Append(nil)), int64(len(all)))
+	return err
 }
 
 // useKey finds the execution that the key made, or keeps the key for the one proposed.

@@ -96,9 +96,18 @@ func (h *history) trigger() {
 
 // triggers asks for several at once, sometimes with one that is refused or with a key twice.
 func (h *history) triggers() {
-	all := make([]store.Trigger, 1+h.rng.IntN(4))
+	all := make([]store.Trigger, 1+h.rng.IntN(6))
+	bulk, alike := h.rng.IntN(2) == 0, h.rng.IntN(2) == 0
 	for i := range all {
 		all[i] = h.newTrigger()
+		if all[i].Bulk = bulk; alike { // so that some lie in one row
+			all[i].Job, all[i].Request.Delayed = all[0].Job, all[0].Request.Delayed
+			all[i].Request.At, all[i].Namespace = all[0].Request.At, all[0].Namespace
+			if i > 0 { // keys are swept by age
+				all[i].Key, all[i].Request.Key = store.RequestKey{}, ""
+			}
+			copy(all[i].Execution[:6], all[0].Execution[:6])
+		}
 		if h.rng.IntN(30) == 0 {
 			all[i].Request.Key = "nul\x00"
 		}
@@ -106,6 +115,7 @@ func (h *history) triggers() {
 			all[i].Namespace, all[i].Job, all[i].Key, all[i].Request.Key = all[i-1].Namespace, all[i-1].Job, all[i-1].Key, all[i-1].Request.Key
 		}
 		h.known = append(h.known, all[i].Execution)
+		h.bulk[all[i].Execution] = bulk
 	}
 	_, _ = both(h, "Triggers", func(s store.Store) ([]store.Triggered, error) { return s.Triggers(ctx, all, h.partitionOf) })
 }

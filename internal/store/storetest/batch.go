@@ -54,7 +54,7 @@ func (h *history) takeEntries(b *engine.Batch, p int) {
 		if e.partition != p || h.rng.IntN(3) == 0 || len(b.Consumed) > 2 {
 			continue
 		}
-		if h.rng.IntN(6) == 0 {
+		if h.rng.IntN(6) == 0 && !h.bulk[e.Execution] {
 			b.Forwarded = append(b.Forwarded, engine.Forward{Entry: e.ID, Partition: h.rng.IntN(partitions)})
 			continue
 		}
@@ -221,7 +221,7 @@ func (h *history) bookkeeping(b *engine.Batch, p int) {
 			}
 		}
 		if h.rng.IntN(3) == 0 {
-			b.Streaks = append(b.Streaks, engine.Streak{Job: d.UID, Reset: h.rng.IntN(2) == 0, Failed: h.rng.IntN(3)})
+			b.Streaks = append(b.Streaks, engine.Streak{Job: d.UID, Reset: h.rng.IntN(2) == 0, Most: h.rng.IntN(6), Failed: h.rng.IntN(3)})
 		}
 		if h.rng.IntN(3) == 0 {
 			b.Decisions = append(b.Decisions, job.Decision{Job: d.UID, Namespace: d.Namespace, Name: d.Name, Schedule: c.Schedule,

@@ -26,10 +26,11 @@ type history struct {
 	real   store.Store
 	twin   *twin
 	clock  job.Instant
-	number uint64               // of ids made
-	seen   []store.PartitionRow // rows as they were once
-	sent   []sentBatch          // commits that went through
-	known  []job.ExecutionID    // all that were ever named
+	number uint64                   // of ids made
+	seen   []store.PartitionRow     // rows as they were once
+	sent   []sentBatch              // commits that went through
+	known  []job.ExecutionID        // all that were ever named
+	bulk   map[job.ExecutionID]bool // whose triggers may lie in one row with others: no engine forwards them
 }
 
 type sentBatch struct {
@@ -40,7 +41,7 @@ type sentBatch struct {
 // runHistory is one seed. The whole readable state is compared in the middle and at the end, parts of it all the time.
 func runHistory(tb TB, harness Harness, seed uint64, operations int) {
 	tb.Helper()
-	h := &history{tb: tb, rng: rand.New(rand.NewPCG(seed, 17)), seed: seed, clock: 1_800_000_000_000, real: harness.Open(tb, partitions)}
+	h := &history{tb: tb, rng: rand.New(rand.NewPCG(seed, 17)), seed: seed, clock: 1_800_000_000_000, bulk: map[job.ExecutionID]bool{}, real: harness.Open(tb, partitions)}
 	defer closeStore(tb, h.real)
 	h.twin = newTwin(partitions, lineageOf(tb, h.real))
 	for h.step = 1; h.step <= operations; h.step++ {
