@@ -204,6 +204,16 @@ func warnings(d *job.Definition, now time.Time) (out []takt.ProblemError) {
 			message, hint := schedule.PassedText(field)
 			out = append(out, takt.ProblemError{Field: at + field, Code: "instant_passed", Message: message,
 				Hint: hint + ", or run the job now: takt trigger " + d.Name})
+			continue
+		}
+		if len(x.Calendars) == 0 {
+			continue
+		}
+		if s, err := d.Parse(x.Spec); err == nil {
+			if _, due := s.Next(now); !due {
+				out = append(out, takt.ProblemError{Field: at + "calendars", Code: "never_open", Message: "no instant to come is open in all calendars: the schedule does not fire",
+					Hint: "give the calendars the days to come"})
+			}
 		}
 	}
 	return out

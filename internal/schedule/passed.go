@@ -3,8 +3,13 @@ package schedule
 import "time"
 
 // Passed names the field because of which a schedule has no instant after now: "at", "endAt" or "cron"; "" when it has one, or
-// may have one, which the anchor or the seed of its job decides. Whoever writes such a schedule mostly did not mean it.
+// may have one, which the anchor or the seed of its job decides. Calendars are not asked. Whoever writes such a schedule
+// mostly did not mean it.
 func Passed(spec Spec, now time.Time) (field string) {
+	spec.Calendars, spec.Closed = nil, ""
+	if spec.Cron == "" {
+		spec.TimeZone = "" // it was theirs
+	}
 	if !spec.End.IsZero() && !spec.End.After(now) {
 		return "endAt"
 	}

@@ -15,6 +15,7 @@ func TestPassed(t *testing.T) {
 		want string
 	}{
 		{schedule.Spec{At: now}, "at"},
+		{schedule.Spec{At: now, TimeZone: "UTC", Calendars: []string{"c"}, Closed: schedule.ClosedNext}, "at"}, // calendars are not asked
 		{schedule.Spec{At: now.Add(time.Minute)}, ""},
 		{schedule.Spec{Cron: "* * * * *"}, ""},
 		{schedule.Spec{Cron: "* * * * *", End: now}, "endAt"},
