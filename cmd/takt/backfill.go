@@ -28,6 +28,7 @@ type backfill struct {
 	who
 	in     takt.BackfillRequest
 	yes    bool
+	wait   bool
 	format string
 }
 
@@ -55,6 +56,7 @@ on by itself, whatever becomes of servers and workers: takt get backfills -w sho
 	f.IntVar(&b.in.MaxParallel, "max-parallel", 1, "executions at a time, at most 100")
 	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and run nothing")
 	f.BoolVar(&b.yes, "yes", false, "do not ask")
+	f.BoolVar(&b.wait, "wait", false, "wait for the end, and exit 1 unless all have succeeded")
 	b.addFlags(cmd)
 	addOutput(cmd, &b.format)
 	cmd.AddCommand(newBackfillCancelCommand(g))
@@ -90,11 +92,50 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 		}
 		line = made.ID
 	}
-	if isData(b.format) {
-		return printData(cmd.OutOrStdout(), b.format, made)
+	if b.wait && !dry {
+		if made, err = awaitBackfill(cmd, c, made); err != nil {
+			return err
+		}
 	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+	if isData(b.format) {
+		err = printData(cmd.OutOrStdout(), b.format, made)
+	} else {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+	}
+	if err == nil && b.wait && !dry && (made.State != "done" || made.Failed > 0) {
+		return &failure{code: exitNegative, what: "backfill " + made.ID + " ended " + made.State, why: counted(int(made.Failed), "instant") + " failed",
+			todo: "`takt get executions -q 'job:" + name + " trigger:backfill'` shows them; the same backfill again runs those that failed"}
+	}
 	return err
+}
+
+// awaitBackfill tells how far a backfill comes until it has ended. The end of the waiting does not end it.
+func awaitBackfill(cmd *cobra.Command, c *takt.Client, b takt.Backfill) (takt.Backfill, error) {
+	ctx, told := cmd.Context(), int64(-1)
+	for tick := time.NewTicker(200 * time.Millisecond); ; {
+		if done := b.Succeeded + b.Failed + b.Skipped; done != told {
+			told = done
+			fmt.Fprintf(cmd.ErrOrStderr(), "%d of %d done, %d failed\n", done, b.Total, b.Failed)
+		}
+		if b.Ended() {
+			tick.Stop()
+			return b, nil
+		}
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return b, &failure{code: endedBy(ctx), what: "stopped waiting for backfill " + b.ID + "; it goes on", why: stoppedBy(ctx),
+				todo: "`takt backfill cancel " + b.ID + "` ends it"}
+		case <-tick.C:
+		}
+		now, err := c.BackfillByID(ctx, b.ID)
+		if err != nil && ctx.Err() == nil {
+			return b, explain(ctx, "cannot wait for backfill "+b.ID, err)
+		}
+		if err == nil {
+			b = now
+		}
+	}
 }
 
 // confirm asks on a terminal; elsewhere --yes has to be said.

@@ -11,13 +11,8 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// jobCalls are the calls about jobs, calendars, backfills and instants under a name that no method has.
-type jobCalls interface {
-	store.Jobs
-	store.Calendars
-	store.Backfills
-	store.Instants
-}
+// jobCalls are all calls that fakeStore does not have itself.
+type jobCalls interface{ store.Store }
 
 // fakeStore is the part of a store that people's calls use, in memory, without paging.
 type fakeStore struct {
