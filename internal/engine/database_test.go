@@ -135,10 +135,7 @@ func (d *database) writeCursors(b *engine.Batch) error {
 	for _, s := range b.Streaks {
 		for k, c := range d.cursors {
 			if k.job == s.Job && d.planners[k.job] == d.partition {
-				if s.Reset {
-					c.Failures = 0
-				}
-				c.Failures += s.Failed
+				c.Failures = s.Next(c.Failures)
 				d.cursors[k] = c
 			}
 		}
@@ -364,7 +361,9 @@ func compareCursors(a, b job.Cursor) int {
 // owedPage lists cursors that owe, by job and schedule.
 func (d *database) owedPage(w engine.WantDue) engine.DuePage {
 	p := engine.DuePage{Owed: true, Seq: d.seq}
-	byName := func(a, b job.Cursor) int { return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule)) }
+	byName := func(a, b job.Cursor) int {
+		return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
+	}
 	for _, c := range slices.SortedFunc(maps.Values(d.cursors), byName) {
 		if c.Owed == 0 || d.newest(c.Job).Deleted != nil || d.planners[c.Job] != d.partition || w.After != nil && byName(c, *w.After) <= 0 {
 			continue

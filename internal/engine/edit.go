@@ -32,7 +32,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		failures = 0
 	}
 	if entry.Kind == EntryJobResumed {
-		e.streak(def.UID, false)
+		e.streak(Streak{Job: def.UID, Reset: true})
 	}
 	for i := range def.Spec.Schedules {
 		s := &def.Spec.Schedules[i]

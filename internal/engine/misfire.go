@@ -151,7 +151,10 @@ func (e *Engine) owe(x *dueEntry, until job.Instant) {
 	}
 	n, last, _ := schedule.Count(x.sched, c.Next.Add(-time.Millisecond).Time(), until.Add(-time.Millisecond).Time(), job.MaxCatchUp)
 	if most := x.spec.MaxRuns - c.Runs; x.spec.MaxRuns > 0 && int64(n) > most {
-		n, last, _ = schedule.Count(x.sched, c.Next.Add(-time.Millisecond).Time(), until.Add(-time.Millisecond).Time(), int(most))
+		last = c.Next.Time()
+		for n = 1; int64(n) < most; n++ {
+			last, _ = x.sched.Next(last)
+		}
 	}
 	c.Owed, c.OwedTo = c.Next, job.InstantOf(last)
 	c.Runs += int64(n)

@@ -106,7 +106,7 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 		line("cursor %s/%s dropped", n.jobs[c.Job], c.Schedule)
 	}
 	for _, s := range batch.Streaks {
-		line("streak %s reset=%t failed=%d", n.jobs[s.Job], s.Reset, s.Failed)
+		line("streak %s reset=%t most=%d failed=%d", n.jobs[s.Job], s.Reset, s.Most, s.Failed)
 	}
 	for _, d := range batch.Decisions {
 		line("decision %s/%s %s (%s) %s..%s ×%d", d.Name, d.Schedule, d.Kind, d.Reason, instant(d.From), instant(d.To), d.Count)

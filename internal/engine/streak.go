@@ -6,13 +6,26 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-// Streak counts the executions of a job that ended: Reset first, then Failed more. It changes Cursor.Failures of all
-// cursors that the partition has of the job; no other write of an existing cursor does, so that the owner need not know
-// the cursors of a job to count for it.
+// Streak counts executions of a job that ended: Failed more in a row; or, Reset, none any more. It changes Cursor.Failures
+// of all cursors that the partition has of the job; no other write of an existing cursor does, so that the owner need not
+// know the cursors of a job to count for it.
 type Streak struct {
 	Job    job.UID
-	Reset  bool // one has succeeded, or a person resumed the job
 	Failed int
+	Reset  bool // in place of Failed
+	Most   int  // of Reset: so many or more stay, for a success does not resume a job that is paused; 0: no bound
+}
+
+// Next is the count behind s.
+func (s *Streak) Next(failures int) int {
+	switch {
+	case !s.Reset:
+		return failures + s.Failed
+	case s.Most > 0 && failures >= s.Most:
+		return failures
+	default:
+		return 0
+	}
 }
 
 // ended counts an execution that has ended, when its job has an AutoPause, and lets what its job owes be looked at.
@@ -22,8 +35,10 @@ func (e *Engine) ended(x *execution) {
 	if x.def == nil || x.def.Spec.AutoPause.AfterFailures == 0 || !e.knownToAll(levelTime) {
 		return
 	}
-	if failed, counts := x.def.Spec.AutoPause.Failed(x.row.State); counts {
-		e.streak(u, failed)
+	if failed, counts := x.def.Spec.AutoPause.Failed(x.row.State); failed && counts {
+		e.streak(Streak{Job: u, Failed: 1})
+	} else if counts {
+		e.streak(Streak{Job: u, Reset: true, Most: x.def.Spec.AutoPause.AfterFailures})
 	}
 }
 
@@ -32,25 +47,15 @@ func (e *Engine) streakOn(u job.UID, seq int64) bool {
 	return e.pages.streakChanged(u, seq) || !e.pages.off && slices.ContainsFunc(e.step.batch.Streaks, func(s Streak) bool { return s.Job == u })
 }
 
-// streak counts one more failure, or ends the row of them.
-func (e *Engine) streak(u job.UID, failed bool) {
+// streak notes a change of the count, in the order in which they come.
+func (e *Engine) streak(s Streak) {
 	all := e.step.batch.Streaks
-	var s *Streak
-	for i := range all {
-		if all[i].Job == u {
-			s = &all[i]
-		}
+	if last := len(all) - 1; last >= 0 && all[last].Job == s.Job && !all[last].Reset && !s.Reset {
+		all[last].Failed += s.Failed
+	} else {
+		e.step.batch.Streaks = append(all, s)
 	}
-	if s == nil {
-		all = append(all, Streak{Job: u})
-		e.step.batch.Streaks, s = all, &all[len(all)-1]
-	}
-	if s.Failed++; !failed {
-		s.Failed, s.Reset = 0, true
-	}
-	for _, d := range e.due.jobs[u] {
-		if d.cursor.Failures++; !failed {
-			d.cursor.Failures = 0
-		}
+	for _, d := range e.due.jobs[s.Job] {
+		d.cursor.Failures = s.Next(d.cursor.Failures)
 	}
 }

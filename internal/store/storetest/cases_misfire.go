@@ -73,8 +73,10 @@ var misfireCases = []examCase{
 		if equal(tb, "it overtakes", page.Entries[0].ID, w.Entry); page.Entries[0].Kind != engine.EntryJobResumed || w.Entry == 0 {
 			tb.Errorf("entry of a resume: %+v", page.Entries[0])
 		}
-		d.commit(engine.Batch{Streaks: []engine.Streak{{Job: u, Reset: true, Failed: 1}}})
-		equal(tb, "anew", at(), []int{1, 1})
+		d.commit(engine.Batch{Streaks: []engine.Streak{{Job: u, Reset: true, Most: 5}}})
+		equal(tb, "a success does not resume", at(), []int{5, 5})
+		d.commit(engine.Batch{Streaks: []engine.Streak{{Job: u, Reset: true, Most: 6}, {Job: u, Failed: 1}}})
+		equal(tb, "anew, in their order", at(), []int{1, 1})
 		d.commit(engine.Batch{Streaks: []engine.Streak{{Job: job.UID{7}, Failed: 1}}})
 		equal(tb, "of a job that has no cursors", at(), []int{1, 1})
 	}},

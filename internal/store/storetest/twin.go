@@ -216,10 +216,7 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 	for _, s := range b.Streaks {
 		for k, c := range w.cursors {
 			if k.job == s.Job && c.partition == f.Partition {
-				if s.Reset {
-					c.Failures = 0
-				}
-				c.Failures += s.Failed
+				c.Failures = s.Next(c.Failures)
 				w.cursors[k] = c
 			}
 		}
