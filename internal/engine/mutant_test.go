@@ -28,7 +28,7 @@ var mutants = []struct {
 		expect e1/0 leased A
 		advance 1ms
 		expect e1/0 running B`},
-	{"NoDecisions", engine.Switches{NoDecisions: true}, "R5: 5 planned instants of default/daily are unexplained", `
+	{"NoDecisions", engine.Switches{NoDecisions: true}, "R5: 4 planned instants of default/daily are unexplained", `
 		job daily every=10s
 		pause 60s`},
 	{"NoTakeoverGrace", engine.Switches{NoTakeoverGrace: true}, "expires at 1s although it was renewed at 1s", `
