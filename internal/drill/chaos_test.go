@@ -238,6 +238,13 @@ func (c *chaos) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 	return c.Store.DuePage(ctx, partition, w)
 }
 
+func (c *chaos) ScheduledPage(ctx context.Context, partition int, w engine.WantScheduled) (engine.ScheduledPage, error) {
+	if err := c.reaches(ctx, "scheduled"); err != nil {
+		return engine.ScheduledPage{}, err
+	}
+	return c.Store.ScheduledPage(ctx, partition, w)
+}
+
 func (c *chaos) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
 	if err := c.reaches(ctx, "backlog"); err != nil {
 		return engine.BacklogPage{}, err
