@@ -45,11 +45,22 @@ func (c *Columns) number() int          { return int(c.Int()) }
 func (c *Columns) instant() job.Instant { return job.Instant(c.Int()) }
 
 // ActiveRow is what an owner needs of an execution that is under way, with its shard if that lies in the row. The columns:
+// those of Execution, shard_state, shard.
+func (c *Columns) ActiveRow() (row engine.Row) {
+	row.Execution = c.Execution()
+	state := c.Bytes()
+	text := string(state)
+	if shard := c.Bytes(); state != nil {
+		row.Shards = []job.Shard{EndedShard(ReadShardInRow(row.Execution.ID, text, shard))}
+	}
+	return row
+}
+
+// Execution is the row of one. The columns:
 //
 //	id, partition, namespace, job, job_uid, revision, pool, handler, trigger, planned_at, request_key, params, shard_total,
-//	state, reason, cancel, round, created_at, started_at, ended_at, shard_state, shard
-func (c *Columns) ActiveRow() (row engine.Row) {
-	e := &row.Execution
+//	state, reason, cancel, round, created_at, started_at, ended_at
+func (c *Columns) Execution() (e job.Execution) {
 	copy(e.ID[:], c.Bytes())
 	e.Partition, e.Namespace, e.Job = c.number(), c.name(), c.name()
 	copy(e.JobUID[:], c.Bytes())
@@ -57,13 +68,8 @@ func (c *Columns) ActiveRow() (row engine.Row) {
 	e.PlannedAt, e.RequestKey, e.Params, e.ShardTotal = c.instant(), string(c.Bytes()), c.json(), c.number()
 	e.State, e.Reason, e.Cancel, e.Round = job.ExecutionState(c.name()), job.Reason(c.name()), job.Reason(c.name()), c.number()
 	e.CreatedAt, e.StartedAt, e.EndedAt = c.instant(), c.instant(), c.instant()
-	CheckExecution(e)
-	state := c.Bytes()
-	text := string(state)
-	if shard := c.Bytes(); state != nil {
-		row.Shards = []job.Shard{EndedShard(ReadShardInRow(e.ID, text, shard))}
-	}
-	return row
+	CheckExecution(&e)
+	return e
 }
 
 // ActiveShard is what an owner needs of a shard of such an execution. The columns:

@@ -11,7 +11,7 @@ import (
 // Bounds of one call with a query: rows are looked at in pieces, and not without end.
 const (
 	filterPiece = 500
-	filterMost  = 2_000
+	filterMost  = 1_000
 	farthest    = 1<<48 - 1 // ms, the last that an id can carry
 )
 

@@ -16,7 +16,7 @@ import (
 // walkRows is how many rows of a table a list of executions looks at for one page. Where an index has
 // only a part of the filter, the rows in it that the rest of the filter refuses may be a million: the
 // page then ends early, maybe empty, with a place to go on from.
-const walkRows = 3_000
+const walkRows = 1_000
 
 // ordered is an index that has the rows of a part of a filter newest first: by id, which sorts by
 // planned instant (R4).

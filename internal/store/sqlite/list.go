@@ -13,7 +13,7 @@ import (
 // walkRows is how many rows of a table a list of executions looks at for one page. Where an index has
 // only a part of the filter, the rows in it that the rest of the filter refuses may be a million: the
 // page then ends early, maybe empty, with a place to go on from.
-const walkRows = 3_000
+const walkRows = 1_000
 
 // ordered is an index that has the rows of a part of a filter newest first: by id, which sorts by
 // planned instant (R4).
@@ -27,7 +27,7 @@ type ordered struct {
 func orderedBy(table, index, part string) ordered {
 	from := ` FROM ` + table + ` INDEXED BY ` + table + `_` + index + ` WHERE namespace = ?1 AND id < ?2` + part
 	return ordered{
-		rows: statement(`SELECT ` + executionColumns + from + ` AND id >= ?7
+		rows: statement(`SELECT ` + asRow(executionColumns) + from + ` AND id >= ?7
 			AND (?3 = '' OR job = ?3) AND (?4 = '' OR state = ?4) AND (?5 = '' OR pool = ?5) ORDER BY id DESC LIMIT ?6`),
 		edge: statement(`SELECT min(id), count(*) FROM (SELECT id` + from + ` ORDER BY id DESC LIMIT ?6)`),
 	}
@@ -163,9 +163,14 @@ func (w way) walk(r *link, f *store.ExecutionFilter, behind []byte, most int64) 
 	}
 	out := store.Pageful[job.Execution]{Limit: f.Rows()}
 	args := []any{f.Namespace, behind, f.Job, string(f.State), f.Pool, int64(f.Rows()) + 1, low}
+	var row packed
+	columns := store.ColumnsOf(&row)
 	err = r.each(w.rows, args, func(rows *sql.Rows) error {
-		e, err := scanExecution(rows)
-		if err != nil {
+		if err := row.next(rows); err != nil {
+			return err
+		}
+		e := columns.Execution()
+		if err := row.end(); err != nil {
 			return err
 		}
 		return out.Add(e, store.SizeOf(&e))
