@@ -46,7 +46,7 @@ func ParseDuration(s string) (Duration, error) {
 // Std is d as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// String is the shortest form with whole units, such as 1h30m or 250ms.
+// String is the shortest form with whole units, such as 1h30m, 250ms or 30d; weeks only where nothing is left over.
 func (d Duration) String() string {
 	if d == 0 {
 		return "0"
@@ -57,7 +57,7 @@ func (d Duration) String() string {
 		name string
 		ms   int64
 	}{{"w", 7 * 24 * 3_600_000}, {"d", 24 * 3_600_000}, {"h", 3_600_000}, {"m", 60_000}, {"s", 1_000}, {"ms", 1}} {
-		if n := ms / u.ms; n > 0 {
+		if n := ms / u.ms; n > 0 && (u.name != "w" || ms%u.ms == 0) {
 			fmt.Fprintf(&b, "%d%s", n, u.name)
 			ms -= n * u.ms
 		}

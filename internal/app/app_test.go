@@ -144,6 +144,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing", app.Config{}, "data_dir_required"},
 		{"no address", app.Config{DataDir: "x", Listen: "here"}, "bad_listen"},
+		{"no port", app.Config{DataDir: "x", Listen: "127.0.0.1:99999"}, "bad_listen"},
 		{"all addresses", app.Config{DataDir: "x", Listen: ":0"}, "token_required"},
 		{"IPv4 any", app.Config{DataDir: "x", Listen: "0.0.0.0:0"}, "token_required"},
 		{"a name", app.Config{DataDir: "x", Listen: "example.org:0"}, "token_required"},

@@ -75,7 +75,10 @@ func (c Config) Validate() error {
 			WithHint("give at least 1, or 0 for the default")
 	}
 	if c.Listener == nil {
-		host, _, err := net.SplitHostPort(c.Listen)
+		host, port, err := net.SplitHostPort(c.Listen)
+		if err == nil {
+			_, err = net.LookupPort("tcp", port)
+		}
 		if err != nil {
 			return job.Errorf(job.KindInvalid, "bad_listen", "%q is no address to listen on", c.Listen).WithField("listen").
 				WithHint("give host:port, such as %s", DefaultListen).WithCause(err)

@@ -15,8 +15,8 @@ const MaskedText = "(masked)"
 // secretWords make a name one of a secret, in any case and with any separators in between.
 var secretWords = []string{"password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "privatekey", "credential", "authorization", "bearer"}
 
-// userinfo is a password inside an address, such as that of postgres://user:password@host/db.
-var userinfo = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s:@]*:)([^/?#\s@]+)(@)`)
+// userinfo is a password inside an address, such as that of postgres://user:password@host/db. An @ in it may not be escaped.
+var userinfo = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^/?#\s:@]*:)([^/?#\s]+)(@)`)
 
 // SecretName tells whether a name is one of a secret: it holds password, passwd, passphrase, secret, token (tokens are
 // counted, not kept), apiKey, accessKey, privateKey, credential, authorization or bearer, in any case, whatever stands between.

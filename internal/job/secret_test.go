@@ -24,15 +24,16 @@ func TestSecretName(t *testing.T) {
 // A text for people shows no secret that is worded as one; what only looks like it stays.
 func TestMaskText(t *testing.T) {
 	for in, want := range map[string]string{
-		"dial postgres://u:hunter2@db/x: refused": "dial postgres://u:(masked)@db/x: refused",
-		"login password=hunter2 failed":           "login password=(masked) failed",
-		`DB_PASSWORD="a b" and API_TOKEN=x;y=z`:   "DB_PASSWORD=(masked) and API_TOKEN=(masked);y=z",
-		"Authorization: Bearer abcdefgh123 sent":  "Authorization: Bearer (masked) sent",
-		"https://h/?token=abc&page=2":             "https://h/?token=(masked)&page=2",
-		"unexpected token: x":                     "unexpected token: x",
-		"tokens=5 of a=b":                         "tokens=5 of a=b",
-		"the bearer of this":                      "the bearer of this",
-		"":                                        "",
+		"dial postgres://u:hunter2@db/x: refused":     "dial postgres://u:(masked)@db/x: refused",
+		"dial postgres://u:p@ss:w@db/x and mail me@x": "dial postgres://u:(masked)@db/x and mail me@x",
+		"login password=hunter2 failed":               "login password=(masked) failed",
+		`DB_PASSWORD="a b" and API_TOKEN=x;y=z`:       "DB_PASSWORD=(masked) and API_TOKEN=(masked);y=z",
+		"Authorization: Bearer abcdefgh123 sent":      "Authorization: Bearer (masked) sent",
+		"https://h/?token=abc&page=2":                 "https://h/?token=(masked)&page=2",
+		"unexpected token: x":                         "unexpected token: x",
+		"tokens=5 of a=b":                             "tokens=5 of a=b",
+		"the bearer of this":                          "the bearer of this",
+		"":                                            "",
 	} {
 		if got := job.MaskText(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
