@@ -16,10 +16,10 @@ func HotTexts() map[string]string {
 		"cursor drop": qCursorDrop, "handover": qHandover, "decision insert": qDecisionInsert, "session put": qSessionPut, "session end": qSessionEnd,
 		"execution insert": qExecutionInsert, "execution update": qExecutionUpdate, "execution delete": qExecutionDelete,
 		"execution absent": qExecutionAbsent, "execution archive": qExecutionArchive, "execution revive": qExecutionRevive,
-		"row archive": qRowArchive, "shard in row": qShardInRow,
+		"row archive": qRowArchive, "shard in row": qShardInRow, "bulk rows": qBulkRows, "bulk delete": qBulkDelete, "bulk take": qBulkTake,
 		"shard insert": qShardInsert, "shard update": qShardUpdate, "shard delete": qShardDelete, "shard archive": qShardArchive,
 		"shards archive": qShardsArchive, "shards delete": qShardsDelete, "shards revive": qShardsRevive, "shards forget": qShardsForget,
-		"seq": qSeq, "sessions": qSessions, "active": qActive, "active shards": qActiveShards, "active ended": qActiveEnded, "turns": qTurns, "cursors of": qCursorsOf, "versions": qVersions, "calendars named": qNamedCalendars, "due": qDue, "backlog": qBacklog, "scheduled": qScheduled, "shards live": qShardsLive,
+		"seq": qSeq, "sessions": qSessions, "active": qActive, "active shards": qActiveShards, "active ended": qActiveEnded, "turns": qTurns, "cursors of": qCursorsOf, "versions": qVersions, "calendars named": qNamedCalendars, "due": qDue, "owed": qOwed, "backlog": qBacklog, "scheduled": qScheduled, "shards live": qShardsLive,
 		"shards ended": qShardsHistory, "executions live": qExecLive, "executions ended": qExecHistory, "settled live": qSettledLive,
 		"settled ended": qSettledEnded, "inbox": qInbox, "places": qPlaces, "queued of": qQueuedOf, "progress put": qProgressPut, "backfills live": qBackfillsLive,
 	} {
