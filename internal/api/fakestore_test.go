@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -168,4 +169,12 @@ func (f *fakeStore) Decisions(context.Context, string, string, store.Page) ([]jo
 
 func (f *fakeStore) Journal(context.Context, int, int64, int) ([]store.JournalRow, error) {
 	return nil, nil
+}
+
+func (f *fakeStore) Children(context.Context, job.UID) ([]string, error) { return nil, nil }
+
+func (f *fakeStore) Counts(context.Context) (store.Counts, error) { return store.Counts{}, f.fails }
+
+func (f *fakeStore) Upstream(context.Context, job.Execution) (u engine.Upstream, matched []job.Parent, err error) {
+	return u, nil, nil
 }
