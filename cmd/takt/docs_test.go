@@ -144,7 +144,8 @@ values, to apply them elsewhere, and says so (` + "`?secrets=show`" + ` of the A
 ` + "`" + `spec.pool` + "`" + ` may be changed like any other field. From the commit that takes the change in, planned instants and new requests go to the new pool; the next
 instant of each schedule stays what it is, none fires twice and none is left out. Executions that were made before keep the revision that they began with,
 and so the old pool: they wait, run, are cancelled and are run again (` + "`" + `takt rerun` + "`" + `) there. When the pools belong to different servers, one hands the job over to
-the other; an instant that comes due meanwhile is late, as after any short outage. When nobody works in the old pool any more, cancel what still waits there.
+the other; an instant that comes due meanwhile is late, as after any short outage. So that no two runs overlap, that waits (` + "`" + `pending` + "`" + `) until the executions of the job
+that obey its overlap policy have ended, unless the policy is allow: until then nothing new is planned, requests that obey it wait, and what comes due is treated as missed (` + "`misfire`" + `). When nobody works in the old pool any more, cancel what still waits there.
 `
 
 func jobFilePage(t *testing.T) string {
@@ -162,7 +163,7 @@ its default, which is not written back. Durations are written 90s, 1h30m, 2d or 
 
 ` + "`takt validate -f FILE` checks a file without a server, `takt diff -f FILE` shows what it would change, `takt apply -f FILE` applies all of it or\n" +
 		"nothing. `takt schema job` prints the JSON Schema for editors, `takt schema job.spec.retry` explains one field.\n\n" +
-		"```yaml\n" + string(example) + "```\n" + wordsOfFiles + "\n## Fields\n\n| field | what | meaning |\n|---|---|---|\n")
+		"```yaml\n" + string(example) + "```\n" + overlapOfFiles + afterOfFiles + wordsOfFiles + "\n## Fields\n\n| field | what | meaning |\n|---|---|---|\n")
 	var rows func(path string)
 	rows = func(path string) {
 		f, err := jobfile.Explain(path)
