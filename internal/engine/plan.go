@@ -29,7 +29,10 @@ func (e *Engine) plan() {
 		}
 		if wait {
 			jobs[d.cursor.Job] = true
-			aside = append(aside, heap.Pop(&e.due.heap).(*dueEntry))
+			if d.index >= 0 { // else it came far
+				heap.Remove(&e.due.heap, d.index)
+				aside = append(aside, d)
+			}
 			continue
 		}
 		at = d.cursor.Next
