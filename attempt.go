@@ -182,9 +182,9 @@ func (a *attempt) halt(c Cancel) bool {
 	if a.stop != nil || a.returned {
 		return false
 	}
-	a.stop = ErrTimedOut
-	if c.Reason == "cancel_requested" {
-		a.stop = ErrCancelled
+	a.stop = ErrCancelled // by a person, or by its job's policy
+	if c.Reason == "attempt_timeout" || c.Reason == "stalled" {
+		a.stop = ErrTimedOut
 	}
 	a.cancel(a.stop)
 	a.s.w.log.Info("the server asks for the end of an attempt; the handler is told to stop", "job", a.as.Job,

@@ -93,7 +93,7 @@ type Cancel struct {
 	Execution string `json:"execution"`
 	Shard     int    `json:"shard"`
 	Token     int64  `json:"token"`
-	Reason    string `json:"reason" doc:"cancel_requested, attempt_timeout or stalled."`
+	Reason    string `json:"reason" doc:"cancel_requested, job_deleted or replaced; attempt_timeout or stalled."`
 	GraceMs   int64  `json:"graceMs"`
 }
 

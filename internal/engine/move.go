@@ -14,7 +14,8 @@ import (
 // revision, gives all cursors away and forwards the entry to the new planner, in one commit: the instants travel
 // unchanged, and whoever crashes in between changes nothing. What came due and was not planned under the old revision
 // goes along too (edit.go: owes); the new planner catches it up by the misfire rule. Executions stay where they are:
-// their workers know the old pool. Overlap is always allowed today, so nothing waits for them.
+// their workers know the old pool. Those that obey the overlap policy of their job hold the move back until they have
+// ended (moveDrains), for the new planner would not know of them.
 //
 // DESIGN R10 says that the entry is made anew at the new owner; it is forwarded instead, for its id is what the
 // caller waits for: the change is in force when the new planner has taken it in, not before.
