@@ -71,7 +71,7 @@ func (c *Control) calendarsKnown(calendars bool, all []PutRequest) error {
 	for i := range all {
 		calendars = calendars || len(all[i].Spec.Calendars()) > 0
 	}
-	if !calendars || c.level == nil || c.level() >= engine.LevelCalendars {
+	if !calendars || c.allKnow(engine.LevelCalendars) {
 		return nil
 	}
 	return job.Errorf(job.KindUnavailable, "upgrade_unfinished", "a server of an older build that does not know calendars is alive").

@@ -119,3 +119,20 @@ func TestCalendarOfManyJobsWaitsOnce(t *testing.T) {
 		t.Errorf("%d jobs, %d receipts, woken %v, %s, %v", done.Jobs, len(done.Written), o.woken, done.Effect, err)
 	}
 }
+
+// A job goes alone while a server is alive that would not cancel its executions.
+func TestDeletionWithExecutionsWaitsForOldServers(t *testing.T) {
+	level := engine.LevelMoves - 1
+	c, _ := open(t, &owner{}, func(c *control.Config) { c.Level = func() int { return level } })
+	mustPut(t, c, put("j", "web"))
+	mustPut(t, c, put("k", "web"))
+	_, err := c.Delete(t.Context(), control.DeleteRequest{Namespace: "default", Name: "j", Cancel: true})
+	wantCode(t, err, job.KindUnavailable, "upgrade_unfinished")
+	if _, err := c.Delete(t.Context(), control.DeleteRequest{Namespace: "default", Name: "k"}); err != nil {
+		t.Error(err)
+	}
+	level++
+	if _, err := c.Delete(t.Context(), control.DeleteRequest{Namespace: "default", Name: "j", Cancel: true}); err != nil {
+		t.Error(err)
+	}
+}

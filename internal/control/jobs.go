@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/store"
@@ -184,6 +185,10 @@ func (c *Control) Delete(ctx context.Context, r DeleteRequest) (Deleted, error) 
 	if err := checkChange(r.Change); err != nil {
 		return Deleted{}, err
 	}
+	if r.Cancel && !c.allKnow(engine.LevelMoves) {
+		return Deleted{}, job.Errorf(job.KindUnavailable, "upgrade_unfinished", "a server of an older build is alive that does not know how the executions of a job are cancelled with it").
+			WithHint("try again when all servers run this build; `takt get servers` shows them. Or delete the job alone, and cancel its executions")
+	}
 	done, err := c.write.DeleteJob(ctx, store.DeleteJob{Namespace: r.Namespace, Name: r.Name, IfRevision: r.IfRevision, Forget: triggerOperation(r.Name),
 		Deletion: job.Deletion{At: c.instant(), Cancel: r.Cancel, By: r.Change.By, Reason: r.Change.Reason}})
 	if err != nil {
@@ -191,6 +196,9 @@ func (c *Control) Delete(ctx context.Context, r DeleteRequest) (Deleted, error) 
 	}
 	return Deleted{Definition: done.Definition, Live: done.Live, Effect: c.effect(ctx, done.Written)}, nil
 }
+
+// allKnow tells whether every live server knows what a level brought.
+func (c *Control) allKnow(level int) bool { return c.level == nil || c.level() >= level }
 
 // PauseRequest pauses a job, or changes the pause that it has.
 type PauseRequest struct {

@@ -14,6 +14,8 @@ const Level = 3
 
 const (
 	levelMoves = 1
+	// LevelMoves is for who deletes a job with its executions.
+	LevelMoves = levelMoves
 	levelTime  = 2
 	// LevelCalendars is for who writes calendars, and jobs that name them.
 	LevelCalendars = levelTime

@@ -175,7 +175,12 @@ func monthLock(name string) int32 {
 	return int32(h.Sum32())      //nolint:gosec // any number will do
 }
 
-const monthState = `SELECT CASE WHEN c.oid IS NULL THEN 'none' WHEN i.inhrelid IS NULL THEN 'loose'
+// goingMark is the comment of a table that dropMonth takes away. A table without it that is not attached was detached by hand:
+// it is somebody's.
+const goingMark = "takt: is being dropped"
+
+const monthState = `SELECT CASE WHEN c.oid IS NULL THEN 'none'
+	WHEN i.inhrelid IS NULL AND obj_description(c.oid, 'pg_class') = '` + goingMark + `' THEN 'loose' WHEN i.inhrelid IS NULL THEN 'detached'
 	WHEN i.inhdetachpending THEN 'leaving' ELSE 'there' END
 	FROM (SELECT to_regclass($1)::oid AS oid) c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = to_regclass($2)::oid`
 
@@ -202,6 +207,10 @@ func (s *Store) makeMonth(ctx context.Context, table string, m month) error {
 			if _, err := w.conn.Exec(w.ctx, `DROP TABLE `+quote(name)); err != nil {
 				return err
 			}
+		case "detached":
+			if err := s.setAside(w, name); err != nil {
+				return err
+			}
 		}
 		from, to := m.bounds(table)
 		for _, text := range []string{
@@ -214,6 +223,24 @@ func (s *Store) makeMonth(ctx context.Context, table string, m month) error {
 		}
 		return nil
 	})
+}
+
+// setAside gives a table that somebody detached another name: its rows are not ours to drop, and its month is needed.
+func (s *Store) setAside(w *link, name string) error {
+	for n := 1; ; n++ {
+		to, taken := fmt.Sprintf("%s_detached_%d", name, n), false
+		if err := w.conn.QueryRow(w.ctx, `SELECT to_regclass($1) IS NOT NULL`, to).Scan(&taken); err != nil {
+			return err
+		}
+		if taken {
+			continue
+		}
+		_, err := w.conn.Exec(w.ctx, `ALTER TABLE `+quote(name)+` RENAME TO `+quote(to))
+		if err == nil {
+			s.log.Warn("A month's table was detached by hand and is needed again; it has another name now, its rows are kept and nobody reads them", "table", name, "name", to)
+		}
+		return err
+	}
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
@@ -269,13 +296,15 @@ func (s *Store) dropMonth(ctx context.Context, table string, m month) error {
 	}
 	detach := map[string]string{"there": " CONCURRENTLY", "leaving": " FINALIZE"}
 	if how, attached := detach[state]; attached {
-		text := fmt.Sprintf(`ALTER TABLE %s DETACH PARTITION %s%s`, table, quote(name), how)
-		if _, err := c.Exec(patience, text, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return classify(op, err)
+		for _, text := range []string{`COMMENT ON TABLE ` + quote(name) + ` IS '` + goingMark + `'`,
+			fmt.Sprintf(`ALTER TABLE %s DETACH PARTITION %s%s`, table, quote(name), how)} {
+			if _, err := c.Exec(patience, text, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return classify(op, err)
+			}
 		}
 	}
 	s.months.note(name, false)
-	if state == "none" {
+	if state == "none" || state == "detached" {
 		return nil
 	}
 	if _, err := c.Exec(patience, `DROP TABLE `+quote(name), pgx.QueryExecModeSimpleProtocol); err != nil {

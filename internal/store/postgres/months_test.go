@@ -128,6 +128,30 @@ func TestMonthsComeAndGo(t *testing.T) {
 	}
 }
 
+// TestMonthDetachedByHand: the rows of a table that somebody detached are not dropped when its month is needed again.
+func TestMonthDetachedByHand(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	dsn := c.Database(t)
+	s := openAt(t, postgres.Config{DSN: dsn, Partitions: 1})
+	f := owner(t, s)
+	for n := range 3 {
+		batch, _ := ended(f, byte(n), instant(2026, 3, 1))
+		if err := s.Commit(t.Context(), f, batch); err != nil {
+			t.Fatalf("commit %d: %v", n, err)
+		}
+		f.Seq++
+		if _, err := c.ExecIn(pgtest.Name(dsn), `ALTER TABLE history_executions DETACH PARTITION history_executions_2026_03`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"history_executions_2026_03_detached_1", "history_executions_2026_03_detached_2", "history_executions_2026_03"} {
+		if n, err := c.ExecIn(pgtest.Name(dsn), `SELECT FROM `+name); err != nil || n != 1 {
+			t.Errorf("%s: %d rows, %v", name, n, err)
+		}
+	}
+}
+
 // TestDropThatWasCutOff: a server dies between the two halves of a drop.
 func TestDropThatWasCutOff(t *testing.T) {
 	t.Parallel()
@@ -141,8 +165,11 @@ func TestDropThatWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Seq++
-	if _, err := c.ExecIn(pgtest.Name(dsn), `ALTER TABLE history_executions DETACH PARTITION history_executions_2026_03`); err != nil {
-		t.Fatal(err)
+	for _, text := range []string{`COMMENT ON TABLE history_executions_2026_03 IS 'takt: is being dropped'`,
+		`ALTER TABLE history_executions DETACH PARTITION history_executions_2026_03`} {
+		if _, err := c.ExecIn(pgtest.Name(dsn), text); err != nil {
+			t.Fatal(err)
+		}
 	}
 	batch, id := ended(f, 2, at)
 	if err := s.Commit(t.Context(), f, batch); err != nil {
@@ -151,6 +178,9 @@ func TestDropThatWasCutOff(t *testing.T) {
 	rows, _, err := s.Executions(t.Context(), store.ExecutionFilter{Namespace: "ns"})
 	if err != nil || len(rows) != 1 || rows[0].ID != id {
 		t.Errorf("executions of the month that was made anew: %v, %v", rows, err)
+	}
+	if _, err := c.ExecIn(pgtest.Name(dsn), `SELECT FROM history_executions_2026_03_detached_1`); err == nil {
+		t.Error("what a drop left is kept")
 	}
 	detachHalf(t, dsn)
 	names, err := postgres.DropMonthsBefore(t.Context(), s, "history_executions", instant(2026, 5, 1))
