@@ -145,14 +145,22 @@ func (c *commit) remove(w *store.RowWrite, kept []any) error {
 }
 
 func (c *commit) update(w *store.RowWrite) (int64, error) {
+	args := append(c.changeArgs(c.args[:0], w), w.Row.ID[:], string(w.From))
+	if w.Shard == nil {
+		return c.exec(qExecutionUpdate, args...)
+	}
+	return c.exec(qRowUpdate, append(args, string(w.Shard.From))...)
+}
+
+// changeArgs are the values of changes, and of the shard in the row if that is written.
+func (c *commit) changeArgs(args []any, w *store.RowWrite) []any {
 	e := &w.Row
-	args := append(c.args[:0], e.Revision, e.Pool, e.Handler, text(e.Params), int64(e.ShardTotal), string(e.State),
+	args = append(args, e.Revision, e.Pool, e.Handler, text(e.Params), int64(e.ShardTotal), string(e.State),
 		string(e.Reason), string(e.Cancel), int64(e.Round), int64(e.StartedAt), int64(e.EndedAt), int64(e.PlannedAt))
 	if w.Shard == nil {
-		return c.exec(qExecutionUpdate, append(args, e.ID[:], string(w.From))...)
+		return args
 	}
-	args = c.inRowArgs(args, &w.Shard.Row)
-	return c.exec(qRowUpdate, append(args, e.ID[:], string(w.From), string(w.Shard.From))...)
+	return c.inRowArgs(args, &w.Shard.Row)
 }
 
 // shardInRow writes a shard alone.
