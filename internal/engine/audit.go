@@ -78,7 +78,7 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 		switch {
 		case made[at], e.executions[job.PlannedID(before.Job, at)] != nil, at >= after.Owed && at <= after.OwedTo, after.Held != 0 && at >= after.Held && (after.Next == 0 || at < after.Next):
 			return true
-		case before.Owed != 0 && at > before.OwedTo && at < before.Next && before.Held == 0:
+		case before.Owed != 0 && at > before.OwedTo && (before.Next == 0 || at < before.Next) && before.Held == 0:
 			return true // it had been decided before
 		}
 		for _, x := range decided {

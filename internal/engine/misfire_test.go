@@ -20,13 +20,15 @@ func TestMisfireTwin(t *testing.T) {
 		w := newOutages(t)
 		for range rapid.IntRange(1, 6).Draw(t, "outages") {
 			w.run(time.Duration(rapid.IntRange(0, 200).Draw(t, "up")) * time.Second)
-			w.edits(rapid.SampledFrom([]string{"", "", "edit", "edit, restart"}).Draw(t, "people"))
+			people := rapid.SampledFrom([]string{"", "", "edit", "edit, restart"}).Draw(t, "people")
+			w.edits(people)
 			d := time.Duration(rapid.SampledFrom([]int{3, 30, 100, 500, 2000, 10_000, 100_000}).Draw(t, "down")) * time.Second
-			switch rapid.SampledFrom([]string{"", "", "clock", "clock back"}).Draw(t, "how") {
-			case "clock":
+			switch how := rapid.SampledFrom([]string{"", "", "clock", "clock back"}).Draw(t, "how"); {
+			case how == "clock":
 				w.skew += d
-			case "clock back":
+			case how == "clock back" && people == "": // an edit then plans from the clock as it is
 				w.skew -= min(d, 100*time.Second)
+				w.run(2 * time.Minute)
 			default:
 				w.mono += d // nobody is there
 			}
