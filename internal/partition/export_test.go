@@ -50,3 +50,8 @@ func Sitters(all []Candidate) []string {
 	}
 	return sitters(cs)
 }
+
+// OutageLines tells which lines of a database's trouble are written.
+func OutageLines() func(text, code string, now time.Duration) (leftOut int, write bool) {
+	return newOutage().may
+}

@@ -31,6 +31,7 @@ type Node struct {
 	entries *entries
 	members *members // nil: the sole server, or Config.Live tells who lives
 	hinter  *hinter
+	outage  *outage
 	offset  *offset
 	look    chan struct{} // asks the watcher to look at once
 	hinted  chan struct{} // asks it to look soon
@@ -54,7 +55,7 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{cfg: cfg, start: time.Now(), clock: boottime.Start(), entries: newEntries(), look: make(chan struct{}, 1),
-		hinted: make(chan struct{}, 1), hinter: newHinter(cfg.Store)}
+		hinted: make(chan struct{}, 1), hinter: newHinter(cfg.Store), outage: newOutage()}
 	n.offset = newOffset(n)
 	if cfg.Live == nil {
 		n.members = newMembers(n)

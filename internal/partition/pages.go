@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -232,7 +233,7 @@ func (t *tenure) arrived(p page) {
 		r.wanted[p.kind] = true
 		r.retry[p.kind] = t.seat.n.mono() + t.cfg.Lease.Look
 		if r.ctx.Err() == nil {
-			t.log.Error("a page could not be read; reading it again shortly", "page", kindOf(p.event), "err", p.err)
+			t.seat.n.trouble(t.log, slog.LevelError, "a page could not be read; reading it again shortly", p.err, "page", kindOf(p.event))
 		}
 		return
 	}

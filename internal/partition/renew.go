@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -48,7 +49,7 @@ func (t *tenure) renew(ctx context.Context) {
 			t.lose(err)
 			return
 		default:
-			t.log.Warn("the partition lease could not be renewed; trying again at once and stopping when it runs out", "left", t.trust.left(), "err", err)
+			t.seat.n.trouble(t.log, slog.LevelWarn, "the partition lease could not be renewed; trying again at once and stopping when it runs out", err, "left", t.trust.left())
 			wait = min(l.Look, l.Renew)
 		}
 	}

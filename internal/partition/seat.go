@@ -155,7 +155,7 @@ func (s *seat) settle(ctx context.Context, t *tenure, end ending) {
 	case endLost:
 		s.log.Warn("partition ownership ended; watching its row and taking it again when nobody renews it", "epoch", t.epoch, "err", end.err)
 	case endBroken:
-		s.log.Error("engine dropped with its epoch; acquiring the partition again under a new one and loading it", "epoch", t.epoch, "err", end.err)
+		s.n.trouble(s.log, slog.LevelError, "engine dropped with its epoch; acquiring the partition again under a new one and loading it", end.err, "epoch", t.epoch)
 	case endPoisoned:
 		s.careful = s.n.mono() + carefulFor
 		s.log.Error("engine dropped: an event could not be decided or stored; running the events of that step one by one", "epoch", t.epoch, "events", len(end.carry), "err", end.err)
@@ -203,7 +203,7 @@ func (s *seat) acquire(ctx context.Context) (*tenure, bool) {
 			return t, true
 		}
 		if job.KindOf(err) != job.KindFenced && ctx.Err() == nil {
-			s.log.Error("partition could not be acquired; trying again", "err", err)
+			s.n.trouble(s.log, slog.LevelError, "partition could not be acquired; trying again until the database answers", err)
 			s.failures++
 			s.pause(ctx)
 		}
