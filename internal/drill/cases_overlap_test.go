@@ -117,12 +117,11 @@ func TestC55CancellingWhatWaits(t *testing.T) {
 		c.settled(5 * time.Minute)
 		h := c.close()
 		sound(t, h)
-		ran := serial(t, h, "serial")
-		if g := grants(h, ids[3])[0]; len(g) > 0 {
-			t.Errorf("cancelled while it waited, and leased: %+v", g)
-		}
-		if len(ran) != 2+1 && len(ran) != 2+1+2 { // it may be that others had begun before their cancel
-			t.Errorf("%d ran: %+v", len(ran), ran)
+		serial(t, h, "serial")
+		for _, id := range []string{ids[3], ids[5]} {
+			if g := grants(h, id)[0]; len(g) > 0 {
+				t.Errorf("cancelled while it waited, and leased: %+v", g)
+			}
 		}
 		next := slices.IndexFunc(h.Executions, func(x job.Execution) bool { return x.Trigger == job.TriggerSchedule })
 		if next < 0 || h.Executions[next].State != job.ExecutionSucceeded {

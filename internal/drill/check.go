@@ -15,7 +15,7 @@ type check struct {
 	run  func(ix *index, fail func(seq int64, format string, args ...any))
 }
 
-// checks is the list. I03, I06, I07 and I16, I20–I29 belong to later parts of the scheduler.
+// checks is the list. I03, I06, I07 and I16, I20–I24, I26–I29 belong to later parts of the scheduler.
 var checks = []check{
 	{"I01", "one planned instant, one execution", checkOneExecution},
 	{"I02", "nothing planned is forgotten", checkFates},
@@ -34,6 +34,7 @@ var checks = []check{
 	{"I17", "success is total, an end leaves no lease", checkTotalSuccess},
 	{"I18", "checkpoints never go back", checkCheckpoints},
 	{"I19", "states follow the table", checkStates},
+	{"I25", "executions of schedules run one by one", checkSerial},
 	{"I30", "one owner at a time, under rising epochs", checkTerms},
 }
 

@@ -189,6 +189,15 @@ var faults = []struct {
 		h.Events[16].To = "failed"
 		put(h, atEnd, fact(8, 8000, engine.Fact{Kind: engine.FactExecutionState, From: "failed", To: "queued"}))
 	}},
+	{"I25", "another execution of the job begins", func(h *drill.History) {
+		other := job.PlannedID(job.UID{1}, origin+1)
+		h.Executions = append(h.Executions, job.Execution{ID: other, Job: "j", JobUID: job.UID{1}, Trigger: job.TriggerSchedule, PlannedAt: origin + 1, ShardTotal: 1})
+		made := fact(3, 20, engine.Fact{Kind: engine.FactExecutionCreated, Job: "d/j", To: "queued", Count: 1})
+		begun := fact(3, 20, engine.Fact{Kind: engine.FactExecutionState, From: "queued", To: "running"})
+		made.Execution, begun.Execution = other, other
+		put(h, whileRunning, begun)
+		put(h, whileRunning, made)
+	}},
 }
 
 // TestCheckerCatches shows each check a history that breaks it: a check that cannot fail proves nothing.

@@ -92,6 +92,8 @@ type History struct {
 
 	Due map[string][]job.Instant // namespace/job: instants that must each have one fate
 
+	Beside map[string]bool // jobs whose executions may run side by side (overlap allow)
+
 	TTL      time.Duration // of worker leases
 	Margin   time.Duration
 	OwnerTTL time.Duration // P
