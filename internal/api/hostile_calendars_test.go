@@ -14,11 +14,11 @@ func calendarWith(old, text string) string {
 var hostileCalendars = []hostileCase{
 	{"calendar: no JSON", putTo(calendar1, secret), 400, "malformed_json", "body"},
 	{"calendar: no body", putTo(calendar1, ""), 400, "body_required", "body"},
-	{"calendar: a job", putTo(calendar1, document("1h", "1h")), 422, "bad_value", "kind"},
+	{"calendar: a job", putTo(calendar1, calendarWith(`"Calendar"`, `"Job"`)), 422, "bad_value", "kind"},
 	{"calendar: another name", putTo(calendar1, calendarWith(`"cn"`, `"us"`)), 422, "path_mismatch", "metadata.name"},
 	{"calendar: another namespace", putTo(calendar1, calendarWith(`"name":"cn"`, `"name":"cn","namespace":"pay"`)), 422, "path_mismatch", "metadata.namespace"},
 	{"calendar: unknown field", putTo(calendar1, calendarWith(`"weekly"`, `"weekdays"`)), 422, "unknown_field", "spec.weekdays"},
-	{"calendar: wrong case", putTo(calendar1, calendarWith(`"from":"2026`, `"From":"2026`)), 422, "required_field", "spec.closed[0].from"},
+	{"calendar: wrong case", putTo(calendar1, calendarWith(`"from":"2026`, `"From":"2026`)), 422, "unknown_field", "spec.closed[0].From"},
 	{"calendar: doubled key", putTo(calendar1, calendarWith(`"weekly"`, `"weekly":["SUN"],"weekly"`)), 400, "doubled_key", "spec.weekly"},
 	{"calendar: no weekday", putTo(calendar1, calendarWith(`MON-FRI`, `MON-XXX`)), 422, "bad_calendar", "spec.weekly[0]"},
 	{"calendar: a weekday with a step", putTo(calendar1, calendarWith(`MON-FRI`, `*/2`)), 422, "bad_calendar", "spec.weekly[0]"},
