@@ -122,7 +122,7 @@ var hostile = []hostileCase{
 	{"reschedule to when", post(exec1+"/reschedule", `{"when":"now"}`), 422, "unknown_field", "when"},
 	{"reschedule to the end of time", post(exec1+"/reschedule", `{"at":"2999-01-01T00:00:00Z"}`), 422, "instant_too_far", "at"},
 	{"reschedule what", post(execs+"/x/reschedule", `{}`), 422, "bad_execution_id", "path.id"},
-	{"strange overlap", put(`"pool":"web"`, `"pool":"web","overlap":{"policy":"forbid"}`), 422, "bad_enum", "spec.overlap.policy"},
+	{"strange overlap", put(`"pool":"web"`, `"pool":"web","overlap":{"policy":"forbid"}`), 422, "bad_value", "spec.overlap.policy"},
 	{"overlap as text", put(`"pool":"web"`, `"pool":"web","overlap":"skip"`), 422, "wrong_type", "spec.overlap"},
 	{"unknown field of an overlap", put(`"pool":"web"`, `"pool":"web","overlap":{"max":1}`), 422, "unknown_field", "spec.overlap.max"},
 	{"too many waiting", put(`"pool":"web"`, `"pool":"web","overlap":{"maxQueued":1001}`), 422, "out_of_range", "spec.overlap.maxQueued"},

@@ -46,7 +46,7 @@ func TestWallClockSteps(t *testing.T) {
 
 		fired := map[string]map[job.Instant]int{"every": {}, "cron": {}}
 		for _, x := range h.Executions {
-			if x.Trigger == job.TriggerSchedule {
+			if x.Trigger != job.TriggerRequest {
 				fired[x.Job][x.PlannedAt]++
 			}
 			if x.State != job.ExecutionSucceeded {
