@@ -13,18 +13,18 @@ const changes = `revision = ?, pool = ?, handler = ?, params = ?, shard_total = 
 var (
 	qExecutionInsert = statement(`INSERT INTO executions (` + rowColumns + `) SELECT ` + rowMarks + `
 		WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = ?) ON CONFLICT DO NOTHING`)
-	qExecutionUpdate  = statement(`UPDATE executions SET ` + changes + ` WHERE id = ? AND state = ?`)
-	qExecutionDelete  = statement(`DELETE FROM executions WHERE id = ? AND state = ?`)
+	qExecutionUpdate  = statement(`UPDATE executions SET ` + changes + ` WHERE id = ? AND +state = ?`)
+	qExecutionDelete  = statement(`DELETE FROM executions WHERE id = ? AND +state = ?`)
 	qExecutionExists  = statement(`SELECT 1 FROM executions WHERE id = ?`)
 	qExecutionArchive = statement(`INSERT INTO history_executions (` + rowColumns + `) VALUES (` + rowMarks + `) ON CONFLICT DO NOTHING`)
 	qExecutionRevive  = statement(`INSERT INTO executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM history_executions
-		WHERE id = ? AND state = ? ON CONFLICT DO NOTHING`)
+		WHERE id = ? AND +state = ? ON CONFLICT DO NOTHING`)
 	qExecutionForget = statement(`DELETE FROM history_executions WHERE id = ?`)
 
-	qRowUpdate   = statement(`UPDATE executions SET ` + changes + `, shard_state = ?, shard = ? WHERE id = ? AND state = ? AND shard_state = ?`)
-	qRowDelete   = statement(`DELETE FROM executions WHERE id = ? AND state = ? AND shard_state = ?`)
+	qRowUpdate   = statement(`UPDATE executions SET ` + changes + `, shard_state = ?, shard = ? WHERE id = ? AND +state = ? AND +shard_state = ?`)
+	qRowDelete   = statement(`DELETE FROM executions WHERE id = ? AND +state = ? AND +shard_state = ?`)
 	qShardInRow  = statement(`SELECT shard_state, shard FROM executions WHERE id = ? AND shard_state IS NOT NULL`)
-	qInRowUpdate = statement(`UPDATE executions SET shard_state = ?, shard = ? WHERE id = ? AND shard_state = ?`)
+	qInRowUpdate = statement(`UPDATE executions SET shard_state = ?, shard = ? WHERE id = ? AND +shard_state = ?`)
 	qLiesApart   = statement(`SELECT 1 FROM executions WHERE id = ?1 AND shard_state IS NULL
 		UNION ALL SELECT 1 FROM history_executions WHERE id = ?1 AND shard_state IS NULL`)
 
@@ -34,8 +34,8 @@ var (
 	qShardUpdate = statement(`UPDATE shards SET state = ?, reason = ?, token = ?, session = ?, worker = ?, closed = ?, confirmed = ?,
 		attempt = ?, faults = ?, losses = ?, leased_at = ?, started_at = ?, ended_at = ?, timeout_at = ?, retry_at = ?,
 		stop_by = ?, report_seq = ?, checkpoint = ?, checkpoint_seq = ?, done = ?, total = ?, note = ?, result = ?,
-		error = ?, attempts = ? WHERE execution = ? AND idx = ? AND state = ?`)
-	qShardDelete  = statement(`DELETE FROM shards WHERE execution = ? AND idx = ? AND state = ?`)
+		error = ?, attempts = ? WHERE execution = ? AND idx = ? AND +state = ?`)
+	qShardDelete  = statement(`DELETE FROM shards WHERE execution = ? AND idx = ? AND +state = ?`)
 	qShardArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) VALUES (` + shardMarks + `)`)
 
 	qShardsArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM shards WHERE execution = ?`)
