@@ -78,7 +78,7 @@ func checkOneExecution(ix *index, fail failFunc) {
 	}
 	planned := map[instant]job.ExecutionID{}
 	for _, x := range ix.Executions {
-		if x.Trigger != job.TriggerSchedule {
+		if !Planned(&x) {
 			continue
 		}
 		k := instant{x.JobUID, x.PlannedAt}
@@ -97,7 +97,7 @@ func checkNeverEarly(ix *index, fail failFunc) {
 	}
 	for _, e := range ix.Events {
 		x, known := rows[e.Execution]
-		if !known || x.Trigger != job.TriggerSchedule {
+		if !known || !Planned(&x) {
 			continue
 		}
 		switch e.Kind {

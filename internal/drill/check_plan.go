@@ -17,13 +17,16 @@ func checkFates(ix *index, fail failFunc) {
 		}
 	}
 	for _, x := range ix.Executions {
-		if of := fates[x.Namespace+"/"+x.Job]; of != nil && x.Trigger == job.TriggerSchedule {
+		if of := fates[x.Namespace+"/"+x.Job]; of != nil && Planned(&x) {
 			if _, due := of[x.PlannedAt]; due {
 				of[x.PlannedAt]++
 			}
 		}
 	}
 	for _, e := range ix.Events {
+		if e.Kind == engine.FactUnexplained {
+			fail(e.Seq, "%d instants of %s from %s to %s are unexplained", e.Count, e.Job, e.PlannedAt, e.Until)
+		}
 		if e.Kind != engine.FactDecided {
 			continue
 		}

@@ -64,7 +64,7 @@ func latest(h *drill.History) (late time.Duration) {
 			continue
 		}
 		for _, x := range h.Executions {
-			if x.ID == e.Execution && x.Trigger == job.TriggerSchedule {
+			if x.ID == e.Execution && drill.Planned(&x) {
 				late = max(late, e.When.Sub(x.PlannedAt.Time()))
 			}
 		}

@@ -69,7 +69,7 @@ func (c *cluster) keptPromises(h *drill.History) {
 		}
 		decided, lost := countTrue(given), 0
 		for _, x := range h.Executions {
-			if x.Namespace+"/"+x.Job == name && x.Trigger == job.TriggerSchedule && x.State != job.ExecutionSucceeded {
+			if x.Namespace+"/"+x.Job == name && drill.Planned(&x) && x.State != job.ExecutionSucceeded {
 				given[x.PlannedAt] = true
 				lost++
 			}

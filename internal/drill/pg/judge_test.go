@@ -236,7 +236,7 @@ func (v *evidence) instants(j takt.Job, until time.Time) (n, decided int) {
 	created := j.Metadata.CreatedAt.UnixMilli()
 	at := map[int64]int{}
 	for _, x := range v.executions {
-		if x.Job == j.Metadata.Name && x.Trigger == job.TriggerSchedule {
+		if x.Job == j.Metadata.Name && drill.Planned(&x) {
 			at[int64(x.PlannedAt)]++
 			if (int64(x.PlannedAt)-created)%second != 0 {
 				v.t.Errorf("%s has an execution for %s, which is no planned instant", x.Job, x.PlannedAt)
