@@ -71,7 +71,7 @@ var fields = map[string]kind{
 
 var words = map[kind][]string{
 	isState:   {"scheduled", "queued", "running", "cancelling", "succeeded", "partially_succeeded", "failed", "timed_out", "cancelled"},
-	isTrigger: {"schedule", "request"},
+	isTrigger: {"schedule", "request", "catchup", "backfill", "dependency"},
 }
 
 // Empty tells that the query selects everything.

@@ -24,17 +24,17 @@ var (
 	// The planner of each child is told, and each partition where an execution of it waits: it may have moved since. It leaves
 	// with the commit, which cannot look first whether there are children.
 	qTellChildren = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
-		SELECT place, 1, 'parent_ended', namespace, uid, execution, '{}' FROM (
-			SELECT ` + plannerOf + ` AS place, j.namespace, j.uid, u.execution, u.n FROM ` + endedAndChildren + `
-			UNION
-			SELECT e.partition, j.namespace, j.uid, u.execution, u.n FROM ` + endedAndChildren +
-		eachOf("e", `SELECT partition FROM executions WHERE job_uid = d.child AND state = 'scheduled' AND reason = 'upstream'`) + `) told
-		ORDER BY n, uid, place`)
+		SELECT w.place, 1, 'parent_ended', j.namespace, j.uid, u.execution, '{}'
+		FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u (execution, parent, n)` +
+		eachOf("d", `SELECT child FROM job_dependencies WHERE parent = u.parent`) +
+		eachOf("j", `SELECT j.namespace, j.uid, `+plannerOf+` AS planner FROM jobs j WHERE j.uid = d.child`) +
+		eachOf("w", `SELECT j.planner AS place UNION ALL SELECT e.place FROM (`+awaitingIn+`) e WHERE e.place <> j.planner`) + `
+		ORDER BY u.n, j.uid, w.place`)
 )
 
-// endedAndChildren are executions that ended (u) with the jobs (j) that depend on theirs.
-var endedAndChildren = `unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u (execution, parent, n)` +
-	eachOf("d", `SELECT child FROM job_dependencies WHERE parent = u.parent`) + eachOf("j", `SELECT * FROM jobs WHERE uid = d.child`)
+// awaitingIn are the partitions in which executions of a child wait.
+const awaitingIn = `SELECT DISTINCT ON (e.job_uid, e.partition) e.partition AS place FROM executions e
+	WHERE e.job_uid BETWEEN d.child AND d.child AND e.state = 'scheduled' AND e.reason = 'upstream' ORDER BY e.job_uid, e.partition`
 
 // dependencyClass is of the advisory locks under which who runs after whom changes, by namespace as those of names: no two
 // transactions close a circle between them, and none takes a parent away that another one names.
