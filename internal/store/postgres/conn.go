@@ -62,6 +62,13 @@ func (l *link) each(q query, args []any, row func(pgx.Rows) error) error {
 	return rows.Err()
 }
 
+// How long a transaction may take to begin, and one that writes until it has ended: somebody waits for it, and when the
+// database stands still the answer is that it does.
+const (
+	beginMost = 5 * time.Second
+	writeMost = 15 * time.Second
+)
+
 const (
 	beginWrite = `BEGIN`
 	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
@@ -75,7 +82,7 @@ func (p *pool) begin(ctx context.Context, text string) (*pgxpool.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		patience, cancel := context.WithTimeout(ctx, p.patience)
+		patience, cancel := context.WithTimeout(ctx, min(p.patience, beginMost))
 		_, err = c.Exec(patience, text)
 		cancel()
 		if err == nil {
@@ -121,7 +128,7 @@ func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link
 	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
 	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), on.patience)
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(on.patience, writeMost))
 	defer cancel()
 	l := &link{conn: c.Conn(), ctx: patience}
 	open := true
