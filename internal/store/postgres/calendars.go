@@ -13,8 +13,9 @@ import (
 
 const calendarColumns = `c.namespace, c.name, r.revision, r.labels, c.created_at, r.at, r.spec`
 
-// Who changes jobs or calendars locks the rows of jobs first, then those of calendars, each in the order of their names,
-// before it makes new rows of jobs: FOR UPDATE what it changes, FOR SHARE what it only names, so that nobody deletes that.
+// Who changes jobs or calendars locks the rows of calendars first, in the order of their names, then those of jobs: FOR UPDATE
+// the calendars of a set that changes some, FOR SHARE those that jobs only name, so that nobody deletes them. (The other way
+// round, a job that is made after a set has locked those that were there would be locked behind its calendars.)
 var (
 	qNamedCalendars = statement(`SELECT ` + calendarColumns + ` FROM unnest($1::text[], $2::text[]) u (namespace, name)` +
 		eachOf("c", `SELECT * FROM calendars WHERE namespace = u.namespace AND name = u.name`) +

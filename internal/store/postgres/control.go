@@ -109,6 +109,9 @@ func (s *Store) PutJob(ctx context.Context, p store.PutJob) (job.Definition, sto
 		if err = lockDependencies(w, dependent([]store.PutJob{p})...); err != nil {
 			return err
 		}
+		if err = lockCalendars(w, nil, []store.PutJob{p}); err != nil {
+			return err
+		}
 		if out, err = putJob(w, p); err == nil {
 			err = linkJob(w, &out)
 		}

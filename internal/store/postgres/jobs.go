@@ -163,11 +163,12 @@ func lockSet(w *link, a *store.ApplyJobs) error {
 			namespaces, names = append(namespaces, a.Items[i].Definition.Namespace), append(names, a.Items[i].Definition.Name)
 		}
 	}
-	var n int64
-	if _, err := w.one(qJobsLock, []any{namespaces, names, pruned}, &n); err != nil {
+	if err := lockCalendars(w, a.Calendars, a.Items); err != nil {
 		return err
 	}
-	return lockCalendars(w, a.Calendars, a.Items)
+	var n int64
+	_, err := w.one(qJobsLock, []any{namespaces, names, pruned}, &n)
+	return err
 }
 
 // byName are the places of the set in the order in which rows are locked.
@@ -225,9 +226,6 @@ func putHeld(w *link, p store.PutJob, labels *string, spec string) (out store.Ap
 	next := p.Definition
 	if old != nil {
 		next.UID, next.CreatedAt = old.UID, old.CreatedAt
-	}
-	if err := lockCalendars(w, nil, []store.PutJob{p}); err != nil { // those of a set are locked
-		return out, false, err
 	}
 	if err := nameCalendars(w, old, &next); err != nil {
 		return out, false, err
