@@ -44,6 +44,7 @@ func (e *Engine) setExecution(x *execution, to job.ExecutionState, why job.Reaso
 	}
 	x.row.State, x.row.Reason = to, why
 	if to.Ended() {
+		e.endSeen(x)
 		x.row.EndedAt = e.now.Wall
 		e.ended(x)
 		e.ranPast(x)

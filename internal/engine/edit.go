@@ -61,6 +61,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		e.handOver(def, entry.Place)
 	}
 	e.plan() // what is owed on
+	e.watch(def)
 	e.pokeWaits(def.UID)
 	note := ""
 	if def.Pause != nil && (def.Pause.Until == 0 || def.Pause.Until > e.now.Wall) {

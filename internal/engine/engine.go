@@ -26,6 +26,7 @@ type Engine struct {
 
 	executions map[job.ExecutionID]*execution
 	upstream   map[job.ExecutionID]*wait // for their parents
+	watched    map[string]bool           // jobs whose ends are told to this partition, as far as is known: see watch
 	sessions   map[job.SessionID]*session
 	waiting    map[ReplyID]*session // whose poll hangs
 	pools      map[poolKey]*pool
@@ -106,6 +107,7 @@ func New(cfg Config) *Engine {
 		behind:     cfg.Behind,
 		executions: map[job.ExecutionID]*execution{},
 		upstream:   map[job.ExecutionID]*wait{},
+		watched:    map[string]bool{},
 		sessions:   map[job.SessionID]*session{},
 		waiting:    map[ReplyID]*session{},
 		pools:      map[poolKey]*pool{},

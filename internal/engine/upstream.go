@@ -81,6 +81,23 @@ func (e *Engine) pokeWaits(child job.UID) {
 	}
 }
 
+// watch notes that ends of the parents of a job, and its own when it counts from them, are told to this partition. When
+// one of them happens here the inbox is read at once; else the next look finds the entry (R11).
+func (e *Engine) watch(def *job.Definition) {
+	for i := range def.Spec.After {
+		e.watched[def.Namespace+"/"+def.Spec.After[i].Job] = true
+	}
+	if def.Spec.CountsFromEnd() {
+		e.watched[def.Namespace+"/"+def.Name] = true
+	}
+}
+
+func (e *Engine) endSeen(x *execution) {
+	if len(e.watched) > 0 && e.watched[x.name()] {
+		e.step.inbox = true
+	}
+}
+
 // parentEnded takes an entry about the end of a parent. false: it stays in the inbox until the parents have been read.
 func (e *Engine) parentEnded(entry Entry) bool {
 	if !e.knownToAll(levelTime) {
@@ -91,9 +108,11 @@ func (e *Engine) parentEnded(entry Entry) bool {
 	}
 	e.pokeWaits(entry.Job)
 	def := entry.Definition
-	switch {
-	case def == nil || def.Deleted != nil || e.unfit(def, ""):
+	if def == nil || def.Deleted != nil || e.unfit(def, "") {
 		return true
+	}
+	e.watch(def)
+	switch {
 	case e.ownEnd(entry):
 		return false // it has been consumed, or forwarded
 	case len(def.Spec.After) == 0:
