@@ -244,7 +244,7 @@ var hostile = []hostileCase{
 // Each hostile request is answered by a problem with code, field and hint, echoes no value, and neither
 // writes anything nor reaches an owner.
 func TestHostileRequests(t *testing.T) {
-	all := slices.Concat(hostile, hostileMore, hostileCalendars)
+	all := slices.Concat(hostile, hostileMore, hostileCalendars, hostileInstants)
 	t.Logf("%d hostile requests", len(all))
 	if len(all) < 150 {
 		t.Errorf("only %d hostile requests", len(all))

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"time"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/schedule"
@@ -26,7 +27,7 @@ type Backfilled struct {
 }
 
 // Backfill runs a job for each planned instant of a range that has no succeeded execution, in the newest revision. Errors:
-// KindNotFound; KindInvalid with the field; KindConflict "range_not_planned", "backfill_live".
+// KindNotFound; KindInvalid with the field; KindConflict "endsnot_planned", "backfill_live".
 func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, error) {
 	b, err := c.backfillOf(ctx, &r)
 	if err != nil {
@@ -61,6 +62,9 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (job.Backf
 	if r.MaxParallel < 0 || r.MaxParallel > job.MaxBackfillParallel {
 		return b, job.Errorf(job.KindInvalid, "out_of_range", "%d is out of range 1-%d", r.MaxParallel, job.MaxBackfillParallel).WithField("maxParallel")
 	}
+	if err := r.ends(&b, time.UTC); err != nil {
+		return b, err
+	}
 	row, err := c.read.Job(ctx, r.Namespace, r.Job)
 	if err != nil {
 		return b, err
@@ -69,14 +73,8 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (job.Backf
 	if d.Unfit != "" {
 		return b, job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
 	}
-	zone := zoneOf(d)
-	for _, x := range []struct {
-		field, text string
-		to          *job.Instant
-	}{{"from", r.From, &b.From}, {"to", r.To, &b.To}} {
-		if *x.to, err = instantOf(x.text, zone); err != nil {
-			return b, underFieldOf(err, x.field)
-		}
+	if err := r.ends(&b, zoneOf(d)); err != nil {
+		return b, err
 	}
 	switch {
 	case b.To < b.From:
@@ -88,6 +86,17 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (job.Backf
 	b.JobUID, b.Revision = d.UID, d.Revision
 	b.Spec.Total, err = countRange(d, b.From, b.To)
 	return b, err
+}
+
+// ends reads the ends of the range on the clocks of a zone.
+func (r *BackfillRequest) ends(b *job.Backfill, zone *time.Location) (err error) {
+	if b.From, err = instantOf(r.From, zone); err != nil {
+		return underFieldOf(err, "from")
+	}
+	if b.To, err = instantOf(r.To, zone); err != nil {
+		return underFieldOf(err, "to")
+	}
+	return nil
 }
 
 func underFieldOf(err error, field string) error {

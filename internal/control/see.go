@@ -19,6 +19,9 @@ const revisionsMost = 10_000
 // Explain tells what became, or becomes, of an instant of a job. text is an instant with an offset, or a reading of the
 // clocks in the time zone of the job's first schedule. Errors: KindNotFound; KindInvalid.
 func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Explanation, error) {
+	if _, err := instantOf(text, time.UTC); err != nil {
+		return Explanation{}, err
+	}
 	ev, err := c.revisionsAt(ctx, namespace, name, text)
 	if err != nil {
 		return Explanation{}, err
@@ -87,7 +90,7 @@ func instantOf(text string, zone *time.Location) (job.Instant, error) {
 			return job.InstantOf(at), nil
 		}
 	}
-	return 0, job.Errorf(job.KindInvalid, "bad_instant", "%.64q is no instant from 1970 to 9999", text).
+	return 0, job.Errorf(job.KindInvalid, "bad_instant", "this is no instant from 1970 to 9999").
 		WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
 }
 
@@ -148,7 +151,7 @@ func (c *Control) addKept(ctx context.Context, ev *Evidence) error {
 
 // Bounds of a look ahead.
 const (
-	MaxLookAhead       = 366 * 24 * time.Hour
+	MaxLookAhead   = 366 * 24 * time.Hour
 	upcomingSteps  = 20_000
 	upcomingLimit  = 500
 	upcomingPlaces = "upcoming"
