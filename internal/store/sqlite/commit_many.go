@@ -48,12 +48,6 @@ var (
 	qRowsDelete = statements(`?`, func(rows string) string {
 		return `DELETE FROM executions WHERE id IN (` + rows + `) AND +state = ? AND +shard_state = ?`
 	})
-	qRowsUpdate = statements(`?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?`, func(rows string) string {
-		return `UPDATE executions SET revision = new.column1, pool = new.column2, handler = new.column3, params = new.column4, shard_total = new.column5,
-			state = new.column6, reason = new.column7, cancel = new.column8, round = new.column9, started_at = new.column10, ended_at = new.column11,
-			planned_at = new.column12, shard_state = new.column13, shard = new.column14 FROM (VALUES ` + rows + `) AS new
-			WHERE executions.id = new.column15 AND +executions.state = ? AND +executions.shard_state = ?`
-	})
 	qExecutionsArchive = statements(rowMarks, func(rows string) string {
 		return `INSERT INTO history_executions (` + rowColumns + `) VALUES ` + rows + ` ON CONFLICT DO NOTHING`
 	})
@@ -105,13 +99,13 @@ type left struct {
 	shard job.ShardState
 }
 
-// executions writes those that begin, change with their shard or end several at a time, the others one by one.
+// executions writes those that begin and those that end several at a time, the others one by one.
 func (c *commit) executions() error {
 	if err := c.lay(); err != nil {
 		return err
 	}
 	var begin []*store.RowWrite
-	change, end := map[left][]*store.RowWrite{}, map[left][]*store.RowWrite{}
+	end := map[left][]*store.RowWrite{}
 	for i := range c.rows {
 		w := &c.rows[i]
 		over := w.ExecutionWrite != nil && w.Row.State.Ended()
@@ -119,17 +113,14 @@ func (c *commit) executions() error {
 			c.ended[w.Row.ID] = &ending{total: max(w.Row.ShardTotal, 1)}
 			c.order = append(c.order, w.Row.ID)
 		}
-		switch from := (left{}); {
-		case !c.singly && w.ExecutionWrite != nil && w.Shard != nil && !over && w.From != "" && !w.From.Ended():
-			from = left{w.From, w.ShardFrom()}
-			change[from] = append(change[from], w)
+		switch {
 		case c.singly || w.ExecutionWrite == nil || w.From.Ended() || over == (w.From == ""),
 			over && w.Shard == nil && w.Row.ShardTotal <= 1: // takes its shard along
 			if err := c.row(w); err != nil {
 				return err
 			}
 		case over:
-			from = left{w.From, w.ShardFrom()}
+			from := left{w.From, w.ShardFrom()}
 			end[from] = append(end[from], w)
 		default:
 			begin = append(begin, w)
@@ -138,24 +129,12 @@ func (c *commit) executions() error {
 	if err := c.all(&qExecutionsInsert, len(begin), func(args []any, i int) ([]any, error) { return c.rowArgs(args, begin[i]), nil }); err != nil {
 		return err
 	}
-	for _, from := range inOrder(change) {
-		rows := change[from]
-		if err := c.all(&qRowsUpdate, len(rows), func(args []any, i int) ([]any, error) {
-			return append(c.changeArgs(args, rows[i]), rows[i].Row.ID[:]), nil
-		}, string(from.state), string(from.shard)); err != nil {
-			return err
-		}
-	}
-	for _, from := range inOrder(end) {
+	for _, from := range slices.SortedFunc(maps.Keys(end), func(a, b left) int { return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.shard, b.shard)) }) {
 		if err := c.endRows(from, end[from]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func inOrder(rows map[left][]*store.RowWrite) []left {
-	return slices.SortedFunc(maps.Keys(rows), func(a, b left) int { return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.shard, b.shard)) })
 }
 
 func (c *commit) endRows(from left, rows []*store.RowWrite) error {
