@@ -66,8 +66,9 @@ func newResumeCommand(g *global) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "resume JOB",
-		Short: "End the pause of a job",
-		Long: `End the pause of a job. Its next planned instant lies ahead; those of the pause are recorded as skipped.
+		Short: "End the pause of a job, its own or that of failures in a row",
+		Long: `End the pause of a job, whether a person paused it or failures in a row did (spec.autoPause; their count
+begins anew). Its next planned instant lies ahead; those of the pause are recorded as skipped.
 Resuming a job that is not paused changes nothing.`,
 		Example: `  takt resume reindex`,
 		Args:    cobra.ExactArgs(1),
