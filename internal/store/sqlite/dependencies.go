@@ -143,7 +143,7 @@ func (c *commit) tellChildren() error {
 	has := map[job.UID]bool{}
 	for i := range c.batch.Executions {
 		x := &c.batch.Executions[i].Row
-		if !x.State.Ended() {
+		if !x.State.Ended() || c.skip.children {
 			continue
 		}
 		some, known := has[x.JobUID]

@@ -14,6 +14,7 @@ var Mutants = map[string]func(*Store){
 	"no fence check":          func(s *Store) { s.skip.fence = true },
 	"no state guard":          func(s *Store) { s.skip.stateGuard = true },
 	"half a set is written":   func(s *Store) { s.skip.wholeSet = true },
+	"children are not told":   func(s *Store) { s.skip.children = true },
 	"anybody plans":           func(s *Store) { s.skip.planner = true },
 	"inbox entry not deleted": func(s *Store) { s.skip.consume = true },
 }

@@ -59,7 +59,7 @@ var _ store.Store = (*Store)(nil)
 
 // mutant switches a part of the adapter off, so that a test can show that the exam sees it. All false
 // in production.
-type mutant struct{ fence, stateGuard, consume, wholeSet, planner bool }
+type mutant struct{ fence, stateGuard, consume, wholeSet, planner, children bool }
 
 // Open opens or creates the database and brings its tables up to date. It refuses, saying why, a
 // missing directory, a file that is no Takt database and one that a binary more than one version newer has changed.
