@@ -98,7 +98,7 @@ func fillDelayed(b *testing.B, path string, rows, due int) time.Time {
 	var first job.Instant
 	batch := &engine.Batch{At: now, Level: engine.Level}
 	for i := range rows {
-		at := now.Add(time.Hour + time.Duration(i)*24*time.Hour/time.Duration(rows))
+		at := now.Add(time.Hour + time.Duration(i)*(24*time.Hour/time.Duration(rows)))
 		if n := i - (rows - due); n >= 0 {
 			if n == 0 {
 				first = job.InstantOf(time.Now().Add(15 * time.Second))

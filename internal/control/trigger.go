@@ -202,7 +202,8 @@ func (c *Control) repeated(ctx context.Context, namespace string, t store.Trigge
 	e, err := c.read.Execution(ctx, namespace, t.Execution)
 	switch {
 	case job.KindOf(err) == job.KindNotFound:
-		return Triggered{}, job.Errorf(job.KindNotFound, "execution_gone", "the request with this key made execution %s, which has ended and was deleted since", t.Execution).
+		out.Effect = ""
+		return out, job.Errorf(job.KindNotFound, "execution_gone", "the request with this key made execution %s, which has ended and was deleted since", t.Execution).
 			WithHint("it was carried out and is not repeated; a new request takes a new key")
 	case err == nil:
 		out.PlannedAt = e.PlannedAt
