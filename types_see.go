@@ -79,6 +79,7 @@ type Backfill struct {
 	EndReason   string     `json:"endReason,omitempty"`
 	Cancelled   string     `json:"cancelled,omitempty" doc:"By whom and why, when somebody asked for its end."`
 	Effect      string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of the request that this answers."`
+	Note        string     `json:"note,omitempty" doc:"What of the request that this answers has no effect."`
 }
 
 // Ended tells whether the backfill has come to its end.

@@ -81,6 +81,9 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	if err != nil {
 		return explain(ctx, "cannot backfill job "+name, err)
 	}
+	if made.Note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+made.Note)
+	}
 	line := fmt.Sprintf("%s has %s from %s to %s", name, counted(int(made.Total), "planned instant"), made.From.Format(time.RFC3339), made.To.Format(time.RFC3339))
 	if !dry {
 		if err := b.confirm(cmd, line+"; run those that have not succeeded?"); err != nil {

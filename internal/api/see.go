@@ -188,7 +188,7 @@ func (s *server) listBackfills(ctx context.Context, in *listBackfillsInput) (*an
 
 func fromBackfilled(b *control.Backfilled) takt.Backfill {
 	out := fromBackfill(&b.Backfill)
-	out.Effect = string(b.Effect)
+	out.Effect, out.Note = string(b.Effect), b.Note
 	return out
 }
 

@@ -24,17 +24,18 @@ type BackfillRequest struct {
 type Backfilled struct {
 	job.Backfill
 	Effect Effect
+	Note   string // what of the request has no effect; "": nothing
 }
 
 // Backfill runs a job for each planned instant of a range that has no succeeded execution, in the newest revision. Errors:
 // KindNotFound; KindInvalid with the field; KindConflict "endsnot_planned", "backfill_live".
 func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, error) {
-	b, err := c.backfillOf(ctx, &r)
+	b, note, err := c.backfillOf(ctx, &r)
 	if err != nil {
 		return Backfilled{}, err
 	}
 	if r.DryRun {
-		return Backfilled{Backfill: b}, nil
+		return Backfilled{Backfill: b, Note: note}, nil
 	}
 	ids, err := c.requestedIDs(1)
 	if err != nil {
@@ -45,47 +46,50 @@ func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, 
 	if err != nil {
 		return Backfilled{}, err
 	}
-	out := Backfilled{Backfill: made, Effect: c.effect(ctx, receipt)}
+	out := Backfilled{Backfill: made, Effect: c.effect(ctx, receipt), Note: note}
 	if now, err := c.write.Backfill(ctx, r.Namespace, made.ID); err == nil { // the write stands: a failing look leaves the progress out
 		out.Backfill = now
 	}
 	return out, nil
 }
 
-// backfillOf judges a request by what the job is now.
-func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (job.Backfill, error) {
-	b := job.Backfill{Namespace: r.Namespace, Job: r.Job, At: c.instant(),
+// backfillOf judges a request by what the job is now. note: what of it has no effect.
+func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Backfill, note string, err error) {
+	b = job.Backfill{Namespace: r.Namespace, Job: r.Job, At: c.instant(),
 		Spec: job.BackfillSpec{Reverse: r.Reverse, MaxParallel: r.MaxParallel, By: r.Change.By, Reason: r.Change.Reason}}
 	if err := checkChange(r.Change); err != nil {
-		return b, err
+		return b, "", err
 	}
 	if r.MaxParallel < 0 || r.MaxParallel > job.MaxBackfillParallel {
-		return b, job.Errorf(job.KindInvalid, "out_of_range", "%d is out of range 1-%d", r.MaxParallel, job.MaxBackfillParallel).WithField("maxParallel")
+		return b, "", job.Errorf(job.KindInvalid, "out_of_range", "%d is out of range 1-%d", r.MaxParallel, job.MaxBackfillParallel).WithField("maxParallel")
 	}
 	if err := r.ends(&b, time.UTC); err != nil {
-		return b, err
+		return b, "", err
 	}
 	row, err := c.read.Job(ctx, r.Namespace, r.Job)
 	if err != nil {
-		return b, err
+		return b, "", err
 	}
 	d := &row.Definition
 	if d.Unfit != "" {
-		return b, job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
+		return b, "", job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
 	}
 	if err := r.ends(&b, zoneOf(d)); err != nil {
-		return b, err
+		return b, "", err
 	}
 	switch {
 	case b.To < b.From:
-		return b, job.Errorf(job.KindInvalid, "out_of_range", "the range ends before it begins").WithField("to").WithHint("from and to are both included")
+		return b, "", job.Errorf(job.KindInvalid, "out_of_range", "the range ends before it begins").WithField("to").WithHint("from and to are both included")
 	case b.To > b.At:
-		return b, job.Errorf(job.KindInvalid, "out_of_range", "the range ends in the future, which is the schedule's").WithField("to").
+		return b, "", job.Errorf(job.KindInvalid, "out_of_range", "the range ends in the future, which is the schedule's").WithField("to").
 			WithHint("end it now at the latest; what lies ahead is planned by the schedule")
 	}
 	b.JobUID, b.Revision = d.UID, d.Revision
+	if r.MaxParallel > 1 && d.Spec.OverlapOf() != job.OverlapAllow {
+		note = "the overlap policy of the job lets one execution run at a time; overlap allow lets more"
+	}
 	b.Spec.Total, err = countRange(d, b.From, b.To)
-	return b, err
+	return b, note, err
 }
 
 // ends reads the ends of the range on the clocks of a zone.
