@@ -182,8 +182,12 @@ func (f *firing) load(ctx context.Context, client *takt.Client) error {
 		j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: fmt.Sprintf("fire-%08d", i)},
 			Spec: takt.JobSpec{Pool: poolName, Handler: handler, Params: json.RawMessage(strconv.Itoa(i))}}
 		for n := i; n < min(i+f.cfg.PerJob, f.cfg.Schedules); n++ {
-			j.Spec.Schedules = append(j.Spec.Schedules, takt.NamedSchedule{Name: fmt.Sprintf("s%d", n-i), Every: takt.Duration(time.Duration(f.every) * time.Millisecond),
-				Phase: takt.Duration(time.Duration(f.phase(n)) * time.Millisecond), StartAt: &start, EndAt: &end})
+			s := takt.NamedSchedule{Name: fmt.Sprintf("s%d", n-i), Every: takt.Duration(time.Duration(f.every) * time.Millisecond),
+				Phase: takt.Duration(time.Duration(f.phase(n)) * time.Millisecond), StartAt: &start, EndAt: &end}
+			if f.first[n] >= f.until { // it is not due in the while
+				s.EndAt = nil
+			}
+			j.Spec.Schedules = append(j.Spec.Schedules, s)
 		}
 		set = append(set, takt.ApplyDocument{Job: j})
 		if len(set) < most && i+f.cfg.PerJob < f.cfg.Schedules {
