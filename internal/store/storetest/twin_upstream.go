@@ -56,14 +56,15 @@ func (w *twin) checkChildless(gone ...jobName) error {
 	return nil
 }
 
-// checkSet refuses the jobs of a set that run after nothing that is there; when there are none, those that run after themselves.
+// checkSet refuses the jobs of a set that name what is not there, or themselves; when there are none, those that run after
+// themselves by way of others.
 func (w *twin) checkSet(all []store.AppliedJob, refused *job.SetError) {
-	for _, code := range []string{"parent_not_found", "dependency_cycle"} {
+	for _, check := range []func(*job.Definition) error{w.checkNames, w.checkCircle} {
 		for i := range all {
 			if all[i].Action == store.ActionUnchanged {
 				continue
 			}
-			if e, bad := errors.AsType[*job.Error](w.checkAfter(&all[i].Definition)); bad && e.Code == code {
+			if e, bad := errors.AsType[*job.Error](check(&all[i].Definition)); bad {
 				refused.Add(i, e)
 			}
 		}
@@ -73,11 +74,26 @@ func (w *twin) checkSet(all []store.AppliedJob, refused *job.SetError) {
 	}
 }
 
-// checkAfter refuses what runs after something that is not there, or after itself.
 func (w *twin) checkAfter(d *job.Definition) error {
-	if len(w.parentsOf(d)) < len(d.Spec.After) {
-		return refuse(job.KindInvalid, "parent_not_found")
+	if err := w.checkNames(d); err != nil {
+		return err
 	}
+	return w.checkCircle(d)
+}
+
+func (w *twin) checkNames(d *job.Definition) error {
+	for _, a := range d.Spec.After {
+		if _, there := w.jobs[jobName{d.Namespace, a.Job}]; !there {
+			return refuse(job.KindInvalid, "parent_not_found")
+		}
+		if a.Job == d.Name {
+			return refuse(job.KindInvalid, "dependency_cycle")
+		}
+	}
+	return nil
+}
+
+func (w *twin) checkCircle(d *job.Definition) error {
 	above := w.parentsOf(d)
 	for i := 0; i < len(above); i++ {
 		if above[i] == d.UID {
