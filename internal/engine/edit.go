@@ -93,6 +93,10 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
 	}
+	if at := job.InstantOf(s.At); at > 0 && at <= e.now.Wall && c.Last < at && c.Next == 0 && !c.Job.IsZero() && !def.Spec.Disabled {
+		e.decide(def, s.ID, job.DecisionMissed, job.ReasonPassed, at, at, 1) // a one-shot that nothing fired
+		d.cursor.Last = max(d.cursor.Last, at)
+	}
 	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c)
 	switch {
 	case s.UsedUp(c.Runs):

@@ -58,6 +58,7 @@ const (
 	ReasonMisfireLimit  Reason = "misfire_limit"    // missed, and misfire.limit newer ones were missed too
 	ReasonMisfireGiven  Reason = "misfire_given_up" // missed, was to run yet, and the job was changed before
 	ReasonClosed        Reason = "calendar_closed"  // a calendar was changed before it was planned, and has it no more
+	ReasonPassed        Reason = "passed"           // it had passed when its schedule was enabled or written
 	ReasonPaused        Reason = "paused"           // the job was paused
 	ReasonAutoPaused    Reason = "auto_paused"      // autoPause.afterFailures executions in a row had failed
 	ReasonClockStepBack Reason = "clock_went_back"  // recorded only: wall time stepped
@@ -107,6 +108,7 @@ var reasonText = map[Reason]string{
 	ReasonMisfireSkip:      "missed, and misfire.policy is skip",
 	ReasonMisfireLimit:     "missed, and misfire.limit newer ones were missed too",
 	ReasonMisfireGiven:     "missed, and the job was changed before it could be caught up",
+	ReasonPassed:           "it had passed when its schedule was enabled or written",
 	ReasonAutoPaused:       "the job was paused after failures in a row",
 	ReasonClockStepBack:    "the wall clock stepped back",
 	ReasonBadEntry:         "set aside: it can not be stored or decided",
