@@ -139,6 +139,11 @@ func (e *Engine) passOver(x *dueEntry, cut job.Instant) bool {
 			return false
 		}
 	}
+	if c.Held != 0 && c.Next != 0 && c.Next <= e.now.Wall { // a pause that ended behind the cut
+		done := e.settleHeld(x.def, x.sched, c, c.Next)
+		e.writeCursor(*c)
+		return done
+	}
 	return true
 }
 
