@@ -127,7 +127,7 @@ func (r *removal) instant() job.Instant { return job.InstantOf(time.Now()) }
 // put moves a job to a pool, whichever partition that is in.
 func (r *removal) put(j *moving) {
 	pool := fmt.Sprintf("pool-%d", r.dice.IntN(8))
-	spec := job.Spec{Pool: pool, Handler: "h", Schedules: []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: j.every}}}}
+	spec := job.Spec{Pool: pool, Handler: "h", Overlap: &job.Overlap{Policy: job.OverlapAllow}, Schedules: []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: j.every}}}}
 	if !j.steady {
 		spec.Disabled = r.dice.IntN(5) == 0
 		if r.dice.IntN(5) == 0 {

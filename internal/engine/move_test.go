@@ -33,6 +33,7 @@ type town struct {
 	jobs   []*resident
 	uids   byte
 	steps  int
+	serial bool // the executions of a job run one by one, and are cancelled now and then
 }
 
 // resident is a job. A steady one is moved and paused, but its schedules stay: each of its instants has one fate.
@@ -79,7 +80,9 @@ func (t *town) put(j *resident) {
 		def.UID = j.uid
 		t.db().homes[j.uid] = place(pool)
 	}
-	def.Spec.Pool, def.Spec.Handler, def.Spec.Overlap = pool, "h", &job.Overlap{Policy: job.OverlapAllow}
+	if def.Spec.Pool, def.Spec.Handler = pool, "h"; !t.serial {
+		def.Spec.Overlap = &job.Overlap{Policy: job.OverlapAllow}
+	}
 	if def.Revision == 1 || !j.steady {
 		def.Spec.Schedules = nil
 		for i := range 1 + t.r.IntN(2) {
@@ -121,7 +124,7 @@ func (t *town) people() {
 	switch {
 	case t.db().newest(j.uid) == nil || t.chance(12):
 		t.put(j)
-	case t.chance(4):
+	case !t.serial && t.chance(4):
 		p := &job.Pause{At: t.wall()}
 		if t.chance(50) {
 			p.Until = t.wall().Add(time.Duration(t.r.IntN(6000)) * time.Millisecond)
@@ -179,6 +182,9 @@ func (t *town) crash(p int, events []engine.Event) error {
 		if err := w.db.commit(&r.Batch); err != nil {
 			return err
 		}
+		if err := w.check.step(&r); err != nil {
+			return err
+		}
 	}
 	t.mail[p] = nil
 	return w.load(true)
@@ -196,13 +202,46 @@ func (t *town) play(faulty, calm time.Duration) error {
 		if faults {
 			t.people()
 		}
+		if t.serial && t.mono < faulty+calm-5*time.Second {
+			t.cancelSome(faults)
+		}
 		for p := range t.worlds {
 			if err := t.act(p, faults); err != nil {
 				return fmt.Errorf("t=%v, partition %d: %w", t.mono, p, err)
 			}
 		}
+		if err := t.oneByOne(); err != nil {
+			return fmt.Errorf("t=%v: %w", t.mono, err)
+		}
 	}
 	return t.judge()
+}
+
+// cancelSome is how executions end where nobody works.
+func (t *town) cancelSome(faults bool) {
+	for _, w := range t.worlds {
+		for _, r := range w.db.ordered() {
+			if r.row.Cancel == "" && (!faults && r.row.State == job.ExecutionQueued || t.chance(4)) {
+				w.db.post(engine.Entry{Kind: engine.EntryCancel, Execution: r.row.ID})
+			}
+		}
+	}
+}
+
+// oneByOne is I25 over all partitions.
+func (t *town) oneByOne() error {
+	runs := map[job.UID]job.ExecutionID{}
+	for _, w := range t.worlds {
+		for id, r := range w.db.live {
+			if !r.row.WaitsItsTurn() && t.serial {
+				if other, two := runs[r.row.JobUID]; two {
+					return fmt.Errorf("I25: executions %s and %s of one job stand in line", id, other)
+				}
+				runs[r.row.JobUID] = id
+			}
+		}
+	}
+	return nil
 }
 
 // judge looks at the tables when all is quiet.
@@ -211,6 +250,9 @@ func (t *town) judge() error {
 	for p, w := range t.worlds {
 		if len(w.db.inbox) > 0 {
 			return fmt.Errorf("entries stay in the inbox of partition %d: %+v", p, w.db.inbox)
+		}
+		for id := range w.db.history {
+			made[id]++
 		}
 		for id, x := range w.db.live {
 			if x.row.Trigger == job.TriggerSchedule || x.row.Trigger == job.TriggerCatchUp {
@@ -285,6 +327,20 @@ func TestMoves(t *testing.T) {
 		steps += town.steps
 	}
 	t.Logf("%d steps", steps)
+}
+
+// TestMovesOneByOne: jobs whose executions must not overlap move too, and no two of one job stand in line, here or there.
+func TestMovesOneByOne(t *testing.T) {
+	for seed := range uint64(*seedsFlag) {
+		if *seedFlag != 0 {
+			seed = *seedFlag
+		}
+		town := newTown(seed, engine.Switches{})
+		town.serial = true
+		if err := town.play(3*time.Minute, 30*time.Second); err != nil {
+			t.Fatalf("seed %d (go test ./internal/engine -run MovesOneByOne -seed %d): %v", seed, seed, err)
+		}
+	}
 }
 
 // TestMovesMutant: without the question who plans a job, two partitions plan it.
