@@ -1,15 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/taktsched/takt"
@@ -55,7 +52,7 @@ on by itself, whatever becomes of servers and workers: takt get backfills -w sho
 	f.BoolVar(&b.in.Reverse, "reverse", false, "the newest instant first")
 	f.IntVar(&b.in.MaxParallel, "max-parallel", 1, "executions at a time, at most 100")
 	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and run nothing")
-	f.BoolVar(&b.yes, "yes", false, "do not ask")
+	f.BoolVar(&b.yes, "yes", false, "run them; without it, or with --dry-run, nothing is run")
 	f.BoolVar(&b.wait, "wait", false, "wait for the end, and exit 1 unless all have succeeded")
 	b.addFlags(cmd)
 	addOutput(cmd, &b.format)
@@ -86,7 +83,7 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	}
 	line := fmt.Sprintf("%s has %s from %s to %s", name, counted(int(made.Total), "planned instant"), made.From.Format(time.RFC3339), made.To.Format(time.RFC3339))
 	if !dry {
-		if err := b.confirm(cmd, line+"; run those that have not succeeded?"); err != nil {
+		if err := b.confirm(line); err != nil {
 			return err
 		}
 		b.in.DryRun = false
@@ -141,21 +138,12 @@ func awaitBackfill(cmd *cobra.Command, c *takt.Client, b takt.Backfill) (takt.Ba
 	}
 }
 
-// confirm asks on a terminal; elsewhere --yes has to be said.
-func (b *backfill) confirm(cmd *cobra.Command, question string) error {
+// confirm refuses to go on unless it was said: nothing is ever asked.
+func (b *backfill) confirm(what string) error {
 	if b.yes {
 		return nil
 	}
-	in, isFile := cmd.InOrStdin().(*os.File)
-	if !isFile || !isatty.IsTerminal(in.Fd()) {
-		return usage("nobody can be asked here: say --yes, or --dry-run to see how many instants there are")
-	}
-	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if a := strings.ToLower(strings.TrimSpace(answer)); err != nil || a != "y" && a != "yes" {
-		return &failure{code: exitNegative, what: "nothing was run", why: "the answer was not yes"}
-	}
-	return nil
+	return usage(what + ": say --yes to run them")
 }
 
 func newBackfillCancelCommand(g *global) *cobra.Command {

@@ -54,10 +54,12 @@ Every flag with a name in brackets is also an environment variable; the flag win
 		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "exit-codes" {
 			return
 		}
-		if cmd.HasSubCommands() {
+		defer func() {
 			for _, sub := range cmd.Commands() {
 				walk(sub)
 			}
+		}()
+		if isGroup(cmd) {
 			return
 		}
 		cmd.InitDefaultHelpFlag()

@@ -36,7 +36,7 @@ var helpPages = map[string]helpPage{
 	"takt completion fish": shellPage("fish", "takt completion fish | source"), "takt completion powershell": shellPage("powershell", "takt completion powershell | Out-String | Invoke-Expression"),
 	"takt config get-contexts": {codes: localCodes}, "takt config set-context": {codes: localCodes},
 	"takt config use-context": {codes: also(localCodes, exitNotFound)},
-	"takt explain":            {codes: readCodes}, "takt upcoming": {codes: readCodes}, "takt missed": {codes: also(changeCodes, exitNegative)},
+	"takt explain":            {codes: readCodes}, "takt upcoming": {codes: readCodes}, "takt missed": {codes: changeCodes},
 	"takt backfill": {codes: also(changeCodes, exitNegative)}, "takt backfill cancel": {codes: changeCodes}, "takt describe backfill": {codes: readCodes},
 	"takt describe execution": {codes: readCodes}, "takt describe job": {codes: readCodes}, "takt describe worker": {codes: readCodes},
 	"takt wait":      {codes: also(readCodes, exitNegative, exitTimeout)},
@@ -89,6 +89,12 @@ var codeMeanings = map[int]string{
 	exitOK: "ok", exitNegative: "the result is negative", exitUsage: "wrong usage or invalid input", exitNotFound: "not there",
 	exitNotAllowed: "not allowed", exitConflict: "conflict", exitUnavailable: "no server can be reached", exitTimeout: "time-out",
 	exitInterrupted: "interrupted",
+}
+
+// isGroup tells that a command only gathers others.
+func isGroup(cmd *cobra.Command) bool {
+	_, own := helpPages[cmd.CommandPath()]
+	return cmd.HasSubCommands() && !own
 }
 
 // addPages puts the pages into the commands of a tree: after the flags the help names what is printed and the

@@ -51,7 +51,7 @@ With --start the ranges that no backfill has are run as takt backfill would, a b
 	f.StringVar(&m.since, "since", "24h", "how far back to look: a length of time such as 7d, or an instant (RFC 3339)")
 	f.BoolVar(&m.start, "start", false, "run them")
 	f.IntVar(&m.in.MaxParallel, "max-parallel", 1, "with --start: executions at a time in each backfill, at most 100")
-	f.BoolVar(&m.yes, "yes", false, "with --start: do not ask")
+	f.BoolVar(&m.yes, "yes", false, "with --start: it is meant")
 	m.addFlags(cmd)
 	addListOutput(cmd, &m.format)
 	return cmd
@@ -180,7 +180,7 @@ func (m *missed) fill(cmd *cobra.Command, c *takt.Client, list *missedList) erro
 	if len(spans) == 0 {
 		return nil
 	}
-	if err := m.confirm(cmd, fmt.Sprintf("start %s?", counted(len(spans), "backfill"))); err != nil {
+	if err := m.confirm(fmt.Sprintf("%s would be started", counted(len(spans), "backfill"))); err != nil {
 		return err
 	}
 	in := takt.BackfillRequest{MaxParallel: m.in.MaxParallel, Author: m.name(), Reason: firstText(m.reason, "missed")}

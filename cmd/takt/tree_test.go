@@ -18,7 +18,7 @@ func commandTree(ts *testscript.TestScript, _ bool, _ []string) {
 		for _, sub := range cmd.Commands() {
 			walk(sub)
 		}
-		if cmd.Hidden || cmd.HasSubCommands() || cmd.RunE == nil && cmd.Run == nil {
+		if cmd.Hidden || isGroup(cmd) || cmd.RunE == nil && cmd.Run == nil {
 			return
 		}
 		walked++

@@ -34,7 +34,7 @@ func wordArgs(cmd *cobra.Command) {
 		wordArgs(sub)
 	}
 	judge := cmd.Args
-	if judge == nil || cmd.HasSubCommands() {
+	if judge == nil || isGroup(cmd) {
 		return
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
