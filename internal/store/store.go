@@ -81,7 +81,8 @@ type Engine interface {
 	// execution's id as its Field. Each Consumed and Forwarded entry must be in this partition's inbox (KindFenced,
 	// code "entry_guard"). Each cursor that is written, and each job that is handed over, must be of a job that this
 	// partition plans (KindFenced, code "planner_guard"): all cursors of a job name its planner; a job without any is
-	// planned by the partition that it was created in, whatever its pool is now. A handed over job has at least one. The journal row (partition, b.Seq, epoch, at, facts) is always written. An execution that
+	// planned by the partition that it was created in, whatever its pool is now. A handed over job has at least one. How far a backfill is may be
+	// written by the partition that began it (KindFenced, code "backfill_guard"). The journal row (partition, b.Seq, epoch, at, facts) is always written. An execution that
 	// ends puts an entry (parent_ended) into the inbox of the planner of each job that depends on its job, and of each
 	// partition where executions of such a job wait for parents. A Poison row
 	// of a trigger that is there forgets its request key: asking again makes a new execution.
