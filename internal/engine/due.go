@@ -176,7 +176,7 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 	here := e.due.entries[dueKey{c.Job, c.Schedule}]
 	changed := e.cursorChanged(dueKey{c.Job, c.Schedule}, page.Seq)
 	switch {
-	case e.due.unsure[c.Job]:
+	case e.due.unsure[c.Job], e.turns.moving[c.Job]:
 	case here == nil && e.streakOn(c.Job, page.Seq):
 		e.due.unsure[c.Job] = true
 		e.reread(c.Job)

@@ -232,6 +232,8 @@ func (e *Engine) turnsOpen(entry *Entry) bool {
 // policy. Nothing new is planned for it until they have ended; what comes due meanwhile is the new planner's, as missed.
 func (e *Engine) moveDrains(entry *Entry) bool {
 	def := entry.Definition
+	waited := e.turns.moving[entry.Job]
+	delete(e.turns.moving, entry.Job)
 	if entry.Kind != EntryJobChanged || def == nil || def.Deleted != nil || entry.Place == e.cfg.Partition || e.cfg.Switches.PlannerIgnored {
 		return false
 	}
@@ -241,8 +243,8 @@ func (e *Engine) moveDrains(entry *Entry) bool {
 	if e.plan(); e.turns.jobs[def.UID] == nil { // what was due before the move is planned here
 		return false
 	}
-	if !e.turns.moving[def.UID] {
-		e.turns.moving[def.UID] = true
+	e.turns.moving[def.UID] = true
+	if !waited {
 		e.traceFact(Fact{Kind: FactSetAside, Job: def.Namespace + "/" + def.Name, Execution: e.turns.jobs[def.UID].first(), Reason: job.WaitOverlap,
 			Note: "its move to another partition waits until its executions here have ended"})
 	}

@@ -28,7 +28,7 @@ type waiter struct {
 type turnBook struct {
 	jobs   map[job.UID]*turn
 	asked  map[job.ExecutionID]job.UID // rows that are read for a turn
-	moving map[job.UID]bool            // their move to another partition waits for their executions
+	moving map[job.UID]bool            // their move to another partition waits for their executions: pages of schedules leave them out
 	parked int                         // bytes of the rows of those that wait
 	waits  int                         // executions, over all jobs
 	freed  []job.UID                   // in this step nothing of theirs runs any more
@@ -132,10 +132,7 @@ func (e *Engine) turnOver(u job.UID, id job.ExecutionID) {
 		b.freed = append(b.freed, u)
 	default:
 		delete(b.jobs, u)
-		if b.moving[u] {
-			delete(b.moving, u)
-			e.step.inbox = true // its entry waits for this
-		}
+		e.step.inbox = e.step.inbox || b.moving[u] // its entry waits for this
 	}
 }
 
