@@ -50,7 +50,7 @@ func BenchmarkBacklog(b *testing.B) {
 func benchFill(b *testing.B, s *postgres.Store, f store.Fence, shards int, state job.ExecutionState, of job.ShardState) {
 	b.Helper()
 	for n := int64(0); n < 20_000; {
-		batch := engine.Batch{Seq: f.Seq + 1, At: noon}
+		batch := engine.Batch{Seq: f.Seq + 1, At: noon, Level: engine.Level}
 		for range 1000 {
 			x, sh := benchRows(n)
 			n++
@@ -93,7 +93,7 @@ func benchmarkCommit(b *testing.B, n int) {
 	s, f := benchStore(b)
 	number := int64(0)
 	commit := func(batch *engine.Batch) {
-		batch.Seq, batch.At = f.Seq+1, noon
+		batch.Seq, batch.At, batch.Level = f.Seq+1, noon, engine.Level
 		if err := s.Commit(ctx, f, batch); err != nil {
 			b.Fatal(err)
 		}

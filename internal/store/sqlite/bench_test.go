@@ -45,7 +45,7 @@ func benchmarkCommit(b *testing.B, n int) {
 	s, f := benchStore(b)
 	number := int64(0)
 	commit := func(batch *engine.Batch) {
-		batch.Seq = f.Seq + 1
+		batch.Seq, batch.Level = f.Seq+1, engine.Level
 		if err := s.Commit(ctx, f, batch); err != nil {
 			b.Fatal(err)
 		}
