@@ -311,18 +311,6 @@ func (e *Engine) backfillsWait() bool {
 	return false
 }
 
-// backfillRoom tells whether the overlap policy of the job lets the instant begin, or wait in line, now.
-func (e *Engine) backfillRoom(b *backfill, l *look) bool {
-	switch x := &l.row.Execution; {
-	case x.ID.IsZero():
-		return e.executions[l.id] != nil || e.overlapRoom(b.def, job.TriggerBackfill)
-	case x.State.Ended() && l.row.Definition != nil:
-		return e.overlapRoom(l.row.Definition, x.Trigger)
-	default:
-		return true
-	}
-}
-
 // fillsPast tells the newest instant of a job that a backfill may yet run: its schedules do not go back behind it.
 func (e *Engine) fillsPast(u job.UID) (last job.Instant) {
 	for _, b := range e.backfills {
