@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
 // A new owner reads what was written here for 100,000 shards, so what has exactly the form in which it is written is read by
@@ -247,7 +248,7 @@ func valueEnd(b []byte) int {
 			}
 			continue
 		default:
-			if n+1 < len(b) && bytes.IndexByte([]byte(",}] \t\n\r"), b[n+1]) < 0 {
+			if n+1 < len(b) && strings.IndexByte(",}] \t\n\r", b[n+1]) < 0 {
 				continue // within a number or a word
 			}
 		}

@@ -38,7 +38,7 @@ func (n *Node) trouble(log *slog.Logger, level slog.Level, text string, err erro
 			more = append(more, "leftOut", left)
 		}
 	}
-	log.Log(context.Background(), level, text, append(more, "err", err)...)
+	log.Log(context.Background(), level, text, append(more, "err", err)...) //nolint:sloglint // constants of its callers
 }
 
 // may tells whether a line may be written, and how many were left out before it.

@@ -81,7 +81,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context, c Config) error {
-	if err := checkOwner(ctx, c.Path); err != nil {
+	if err := errors.Join(errPacked, checkOwner(ctx, c.Path)); err != nil {
 		return err
 	}
 	if c.NoMigrate {
