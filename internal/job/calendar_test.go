@@ -41,7 +41,7 @@ func TestCheckCalendarsNamesWhatIsWrong(t *testing.T) {
 	} {
 		d := calendarJob(c.calendars, "cn")
 		err := d.CheckCalendars()
-		e, _ := err.(*Error) //nolint:errorlint // exactly one of ours
+		e, _ := err.(*Error)
 		if c.code == "" && err != nil || c.code != "" && (e == nil || e.Field != c.field || e.Code != c.code) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -70,7 +70,7 @@ func TestCalendarSpecValidate(t *testing.T) {
 		"spec.timeZone":  {Calendar: schedule.Calendar{TimeZone: "Mars/Olympus"}},
 	} {
 		err := s.Validate()
-		e, _ := err.(*Error) //nolint:errorlint // exactly one of ours
+		e, _ := err.(*Error)
 		if field == "" && err != nil || field != "" && (e == nil || e.Field != field) {
 			t.Errorf("%q: %v", field, err)
 		}
