@@ -74,7 +74,8 @@ func newDueBook() dueBook {
 func (d *dueBook) add(x *dueEntry) {
 	x.index = -1
 	d.entries[dueKey{x.cursor.Job, x.cursor.Schedule}] = x
-	of := append(d.jobs[x.cursor.Job], x)
+	of := d.jobs[x.cursor.Job]
+	of = append(of, x)
 	slices.SortFunc(of, func(a, b *dueEntry) int { return cmp.Compare(a.cursor.Schedule, b.cursor.Schedule) })
 	d.jobs[x.cursor.Job] = of
 }

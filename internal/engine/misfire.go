@@ -56,7 +56,8 @@ func (e *Engine) settle(u job.UID) bool {
 		e.payAll(u) // one range has no room for a pause
 		for _, x := range all {
 			x.hold()
-			for !e.settleHeld(x.def, x.sched, &x.cursor, p.Until) { // no bound: it is rare
+			for done := false; !done; { // no bound: it is rare
+				done = e.settleHeld(x.def, x.sched, &x.cursor, p.Until)
 			}
 			e.moved(x)
 		}

@@ -49,11 +49,11 @@ func (e *Engine) streakOn(u job.UID, seq int64) bool {
 
 // streak notes a change of the count, in the order in which they come.
 func (e *Engine) streak(s Streak) {
-	all := e.step.batch.Streaks
-	if last := len(all) - 1; last >= 0 && all[last].Job == s.Job && !all[last].Reset && !s.Reset {
-		all[last].Failed += s.Failed
+	all := &e.step.batch.Streaks
+	if last := len(*all) - 1; last >= 0 && (*all)[last].Job == s.Job && !(*all)[last].Reset && !s.Reset {
+		(*all)[last].Failed += s.Failed
 	} else {
-		e.step.batch.Streaks = append(all, s)
+		*all = append(*all, s)
 	}
 	for _, d := range e.due.jobs[s.Job] {
 		d.cursor.Failures = s.Next(d.cursor.Failures)

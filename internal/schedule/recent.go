@@ -13,7 +13,7 @@ func Recent(s Schedule, from, before time.Time, n int) []time.Time {
 	if whole {
 		return found
 	}
-	low, high := time.Duration(0), before.Sub(from) // too few instants lie within low of the end, too many to walk within high
+	low, high := time.Duration(0), before.Sub(from)                                                             // too few instants lie within low of the end, too many to walk within high
 	guess := max(found[len(found)-1].Sub(found[0])/time.Duration(len(found))*time.Duration(2*n+2), time.Second) // as far apart as those at the start
 	for ; high-low > time.Millisecond; guess = min(4*guess, low+(high-low)/2) {
 		switch all, whole := newest(s, before.Add(-guess), before, n, most); {
