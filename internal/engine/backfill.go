@@ -221,7 +221,9 @@ func (e *Engine) looked(id job.ExecutionID, row Row, page *ExecutionPage) {
 func (e *Engine) takeAhead(b *backfill) {
 	for len(b.ahead) > 0 && b.ahead[0].known {
 		l := b.ahead[0]
-		if e.executions[l.id] == nil && !e.step.created[l.id] && (e.pages.tooOld(l.seq) || e.pages.changed(l.id, l.seq)) {
+		x := e.executions[l.id]
+		changed := x == nil && !e.step.created[l.id] && (e.pages.tooOld(l.seq) || e.pages.changed(l.id, l.seq))
+		if changed || x != nil && x.row.State.Ended() { // in this very step
 			l.known = false // it changed since it was read
 			e.pages.asked.ask(l.id)
 			return
