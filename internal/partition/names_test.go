@@ -102,7 +102,7 @@ func TestMoveWaitsForOldServers(t *testing.T) {
 		}
 		put := func(pool string) int64 {
 			d := job.Definition{UID: job.UID{9}, Namespace: "default", Name: "j", Spec: job.Spec{Pool: pool, Handler: "h",
-				Overlap: &job.Overlap{Policy: job.OverlapAllow}, // else its move waits for executions that nobody runs
+				Overlap:   &job.Overlap{Policy: job.OverlapAllow}, // else its move waits for executions that nobody runs
 				Schedules: []job.Schedule{{ID: "main", Spec: schedule.Spec{Every: 5 * time.Second}}}}}
 			_, entry, err := c.st.PutJob(ctx, store.PutJob{Definition: d, Partition: partition.Of("default", pool, 4), At: job.InstantOf(time.Now())})
 			if err != nil {
