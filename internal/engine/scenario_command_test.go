@@ -242,8 +242,8 @@ func (s *scenario) doReport(c *command) error {
 	k := s.who(c)
 	id, index := s.shardOf(c, c.arg(1))
 	var t *task
-	for _, x := range k.held {
-		if x.exec == id && x.shard == index {
+	for _, x := range k.held { // the newest, when it knows of several
+		if x.exec == id && x.shard == index && (t == nil || x.token > t.token) {
 			t = x
 		}
 	}
