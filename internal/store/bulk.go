@@ -17,8 +17,9 @@ import (
 // KindBulk is the kind of such rows, which a server that does not know them leaves alone.
 const KindBulk = "triggers"
 
+// Bounds of a row.
 const (
-	BulkItems = 256       // triggers of a row at most
+	BulkItems = 256       // triggers at most
 	bulkBytes = 256 << 10 // and their parameters, but for the last one's
 )
 

@@ -193,12 +193,12 @@ func findRow(r *link, id job.ExecutionID) (found *engine.Row, live bool, err err
 }
 
 // findExecution is findRow without the shard.
-func findExecution(r *link, id job.ExecutionID) (found *job.Execution, live bool, err error) {
-	row, live, err := findRow(r, id)
+func findExecution(r *link, id job.ExecutionID) (found *job.Execution, err error) {
+	row, _, err := findRow(r, id)
 	if err != nil || row == nil {
-		return nil, live, err
+		return nil, err
 	}
-	return &row.Execution, live, nil
+	return &row.Execution, nil
 }
 
 // ShardPage implements store.Engine.

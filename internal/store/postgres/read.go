@@ -120,7 +120,7 @@ func addCursors(r *link, page []store.JobRow) error {
 func (s *Store) Execution(ctx context.Context, namespace string, id job.ExecutionID) (job.Execution, error) {
 	var out job.Execution
 	err := s.look(ctx, "read execution", func(r *link) error {
-		e, _, err := findExecution(r, id)
+		e, err := findExecution(r, id)
 		if err != nil {
 			return err
 		}

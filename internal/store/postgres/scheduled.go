@@ -66,7 +66,7 @@ func reschedule(w *link, a *store.Ask) error {
 		if waits.kept != nil {
 			k = *waits.kept
 		}
-	} else if e, _, err := findExecution(w, a.Execution); err != nil {
+	} else if e, err := findExecution(w, a.Execution); err != nil {
 		return err
 	} else if e != nil {
 		state, why, k = e.State, e.Reason, store.RequestKeyOf(e)

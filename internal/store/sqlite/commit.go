@@ -123,7 +123,7 @@ func (c *commit) dropKeys() error {
 		}
 		if set == nil {
 			var err error
-			if set, err = bulkEntry(c.link, int(c.fence.Partition), c.batch.Poison[i].Entry); err != nil {
+			if set, err = bulkEntry(c.link, c.fence.Partition, c.batch.Poison[i].Entry); err != nil {
 				return err
 			}
 		}

@@ -207,7 +207,7 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 	}
 	var out store.Written
 	err := s.write(ctx, rankPeople, "ask", func(w *link) error {
-		e, _, err := findExecution(w, a.Execution)
+		e, err := findExecution(w, a.Execution)
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,7 @@ func (s *Store) Jobs(ctx context.Context, namespace string, p store.Page) ([]sto
 func (s *Store) Execution(ctx context.Context, namespace string, id job.ExecutionID) (job.Execution, error) {
 	var out job.Execution
 	err := s.look(ctx, "read execution", func(r *link) error {
-		e, _, err := findExecution(r, id)
+		e, err := findExecution(r, id)
 		if err != nil {
 			return err
 		}
