@@ -68,6 +68,7 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 	if before.Held != 0 {
 		from = before.Held
 	}
+	open := from // what lies between OwedTo and it was decided before
 	if before.Owed != 0 {
 		from = before.Owed
 	}
@@ -78,8 +79,8 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 		switch {
 		case made[at], e.executions[job.PlannedID(before.Job, at)] != nil, at >= after.Owed && at <= after.OwedTo, after.Held != 0 && at >= after.Held && (after.Next == 0 || at < after.Next):
 			return true
-		case before.Owed != 0 && at > before.OwedTo && (before.Next == 0 || at < before.Next) && before.Held == 0:
-			return true // it had been decided before
+		case before.Owed != 0 && at > before.OwedTo && (open == 0 || at < open):
+			return true
 		}
 		for _, x := range decided {
 			if x.From <= at && at <= x.To {
