@@ -316,18 +316,20 @@ func (c *Client) try(ctx context.Context, r request, out any, repeatable bool) e
 // leastTry is longer than a server needs to say that its database does not answer.
 const leastTry = 5 * time.Second
 
-// send makes a call, again and again while servers are unavailable if it may be repeated.
+// send makes a call, again and again while servers are unavailable if it may be repeated. One that hangs does not use up the
+// time of the others: each of them is asked.
 func send[T any](ctx context.Context, c *Client, r request, repeatable bool) (T, error) {
 	var out, none T
 	b := backoff{max: 2 * time.Second, jitter: c.jitter}
-	for began := time.Now(); ; {
+	for began, others := time.Now(), len(c.x.servers)-1; ; others-- {
 		err := c.try(ctx, r, &out, repeatable)
 		if err == nil {
 			return out, nil
 		}
 		again := errors.Is(err, ErrUnavailable) && (repeatable || neverSent(err))
 		wait := b.after(err)
-		if !again || time.Since(began)+wait > c.retryFor {
+		hung := others > 0 && errors.Is(err, errCallTimeout)
+		if !again || !hung && time.Since(began)+wait > c.retryFor {
 			return none, err
 		}
 		if !pause(ctx, wait) {

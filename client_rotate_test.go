@@ -1,7 +1,10 @@
 package takt
 
 import (
+	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,24 +33,48 @@ func TestNextServerWhenUnavailable(t *testing.T) {
 	}
 }
 
-// A server that hangs (a paused machine) takes the call and never answers: the next one is asked.
+// hanging is a client of three servers, of which some (paused machines) take every call and never answer.
+func hanging(t *testing.T, patience time.Duration, hung string) (c *Client, hosts map[string]int) {
+	hosts = map[string]int{}
+	c, err := NewClient(ClientConfig{Server: "http://a,http://b,http://c", RetryFor: patience, HTTPClient: &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+		hosts[r.URL.Host]++
+		if strings.Contains(hung, r.URL.Host) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, hosts
+}
+
+// A server that hangs is left for the next one, however short the patience is: that of the CLI is shorter than one try.
 func TestNextServerWhenOneHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hosts := map[string]int{}
-		_, c := newDesk(t, ClientConfig{Server: "http://a, b:1,"}, func(w http.ResponseWriter, r *http.Request) {
-			hosts[r.URL.Host]++
-			if r.URL.Host == "a" {
-				<-r.Context().Done()
-				return
+	for _, patience := range []time.Duration{0, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c, hosts := hanging(t, patience, "a")
+			began := time.Now()
+			if _, err := c.Stats(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-			say(200, "{}")(w, r)
+			if took := time.Since(began); took < leastTry || took > leastTry+time.Second || hosts["a"] != 1 {
+				t.Errorf("it took %v, asked %v", took, hosts)
+			}
 		})
-		began := time.Now()
-		if _, err := c.Stats(t.Context()); err != nil {
+	}
+}
+
+// When all of them hang the call ends: each was asked once.
+func TestAllServersHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, hosts := hanging(t, 3*time.Second, "abc")
+		if _, err := c.Stats(t.Context()); !errors.Is(err, ErrUnavailable) {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took < leastTry || took > leastTry+time.Second || hosts["a"] != 1 {
-			t.Errorf("it took %v, asked %v", took, hosts)
+		if len(hosts) != 3 || hosts["a"] != 1 || hosts["b"] != 1 || hosts["c"] != 1 {
+			t.Errorf("asked %v", hosts)
 		}
 	})
 }
