@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -207,11 +208,32 @@ func TestStatements(t *testing.T) {
 		}
 		checkPlan(t, text, plan)
 	}
+	for part := range excused {
+		if !slices.ContainsFunc(sqlite.Statements(), func(text string) bool { return strings.Contains(text, part) }) {
+			t.Errorf("an excuse that no statement needs: %s", part)
+		}
+	}
+}
+
+// excused are statements that sort or scan what is small or bounded: a part of each, and why.
+var excused = map[string]string{
+	"backfill_progress p INDEXED BY backfill_progress_live":                                     "the backfills that run in a partition are few",
+	"FROM job_dependencies d JOIN jobs j ON j.uid = d.":                                         "the parents or children of one job",
+	"1, 'parent_ended', namespace, uid,":                                                        "the children of one job",
+	"WHERE partition = ?1 AND next > 0 AND next <= ?2 ORDER BY next, job, schedule LIMIT ?5) c": "c is a page of an index",
+	`WHERE r.spec LIKE '%"timeZone":%'`:                                                         "once, when the time zone database has changed",
+	"count(*) FROM (SELECT state FROM executions LIMIT ?)":                                      "a count with a bound",
+	"count(*) FROM (SELECT 1 FROM decisions LIMIT ?)":                                           "a count with a bound",
 }
 
 // checkPlan wants large tables to be read by an index in the wanted order: no scan, no sorting.
 func checkPlan(t *testing.T, text, plan string) {
 	t.Helper()
+	for part := range excused {
+		if strings.Contains(text, part) {
+			return
+		}
+	}
 	for _, line := range strings.Split(plan, "\n") {
 		for _, large := range []string{"executions", "shards", "history_executions", "history_shards", "decisions", "journal", "inbox", "request_keys", "cursors", "e", "s", "c", "r"} {
 			if line == "SCAN "+large || strings.HasPrefix(line, "SCAN "+large+" ") {
