@@ -56,6 +56,7 @@ func TestC61FanInOnce(t *testing.T) {
 			f.launch(name)
 		}
 		f.allOwned(20 * time.Second)
+		time.Sleep(time.Until(time.Now().Truncate(2 * time.Second).Add(3 * time.Second))) // no instant lies between the pauses
 		for _, name := range parents {
 			if _, err := f.people.PauseJob(t.Context(), name, time.Time{}, takt.ChangeOptions{}); err != nil {
 				t.Fatal(err)
