@@ -91,7 +91,7 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 	}
 	unexplained, walked := int64(0), 0
 	var first, last job.Instant
-	for at := from; at != 0 && at <= after.Last && walked < auditMax*e.cfg.CatchUpMax; walked++ {
+	for at := from; at != 0 && at <= after.Last && (after.Next == 0 || at < after.Next) && walked < auditMax*e.cfg.CatchUpMax; walked++ {
 		if !fate(at) {
 			if unexplained++; first == 0 {
 				first = at

@@ -79,6 +79,7 @@ func (t *town) put(j *resident) {
 		j.uid = job.UID{15: t.uids}
 		def.UID = j.uid
 		t.db().homes[j.uid] = place(pool)
+		def.Spec.Misfire.Policy = []job.MisfirePolicy{"", job.MisfireSkip, job.MisfireAll, job.MisfireAll}[t.r.IntN(4)]
 	}
 	if def.Spec.Pool, def.Spec.Handler = pool, "h"; !t.serial {
 		def.Spec.Overlap = &job.Overlap{Policy: job.OverlapAllow}
@@ -124,14 +125,15 @@ func (t *town) people() {
 	switch {
 	case t.db().newest(j.uid) == nil || t.chance(12):
 		t.put(j)
-	case !t.serial && t.chance(4):
+	case t.chance(4):
 		p := &job.Pause{At: t.wall()}
 		if t.chance(50) {
 			p.Until = t.wall().Add(time.Duration(t.r.IntN(6000)) * time.Millisecond)
 		}
 		t.amend(j, engine.EntryJobChanged, func(d *job.Definition) { d.Pause = p })
 	case t.chance(6):
-		t.amend(j, engine.EntryJobChanged, func(d *job.Definition) { d.Pause = nil })
+		kind := []engine.EntryKind{engine.EntryJobChanged, engine.EntryJobResumed}[t.r.IntN(2)]
+		t.amend(j, kind, func(d *job.Definition) { d.Pause = nil })
 	case !j.steady && t.chance(3):
 		t.amend(j, engine.EntryJobDeleted, func(d *job.Definition) { d.Deleted = &job.Deletion{At: t.wall()} })
 		j.uid = job.UID{}

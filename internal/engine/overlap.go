@@ -234,14 +234,17 @@ func (e *Engine) moveDrains(entry *Entry) bool {
 	def := entry.Definition
 	waited := e.turns.moving[entry.Job]
 	delete(e.turns.moving, entry.Job)
-	if entry.Kind != EntryJobChanged || def == nil || def.Deleted != nil || entry.Place == e.cfg.Partition || e.cfg.Switches.PlannerIgnored {
+	if entry.Kind == EntryJobDeleted || def == nil || def.Deleted != nil || entry.Place == e.cfg.Partition || e.cfg.Switches.PlannerIgnored {
 		return false
 	}
 	if !e.knownToAll(levelTime) || def.Spec.OverlapOf() == job.OverlapAllow {
 		return false
 	}
-	if e.plan(); e.turns.jobs[def.UID] == nil { // what was due before the move is planned here
-		return false
+	e.plan() // what was due before the move is planned here
+	if e.turns.jobs[def.UID] == nil {
+		more := slices.ContainsFunc(e.due.jobs[def.UID], func(d *dueEntry) bool { return d.cursor.Next != 0 && d.cursor.Next <= e.now.Wall })
+		e.step.inbox = e.step.inbox || more // behind the bound of a step
+		return more
 	}
 	e.turns.moving[def.UID] = true
 	if !waited {
