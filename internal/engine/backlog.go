@@ -14,8 +14,8 @@ import (
 type backlog struct {
 	left   bool       // there may be queued executions that are not in memory …
 	after  backlogKey // … all of them behind this one
-	unseen bool       // one was left while a page was on its way, which may not show it …
-	first  backlogKey // … the first such
+	unseen int64      // the newest batch that left one: an older page does not show it; 0: a page has shown them all
+	first  backlogKey // … the first that none has shown
 	need   int        // shards of the execution that found no room there; 0: not known
 }
 
@@ -80,17 +80,20 @@ func (b *backlog) join(o backlog) {
 	if !b.left || o.after.less(b.after) {
 		b.after = o.after
 	}
-	if o.unseen && (!b.unseen || o.first.less(b.first)) {
-		b.unseen, b.first = true, o.first
+	if o.unseen > 0 && (b.unseen == 0 || o.first.less(b.first)) {
+		b.first = o.first
 	}
+	b.unseen = max(b.unseen, o.unseen)
 	b.left = true
 }
 
-// leave notes a queued execution that stays in the database.
-func (b *backlog) leave(k backlogKey, onWay bool) {
-	if onWay && (!b.unseen || k.less(b.first)) {
-		b.unseen, b.first = true, k
+// leave notes a queued execution that stays in the database, where the batch of that number puts it. A page may be read
+// before that, even one that is asked for later: while a commit takes long, pages are read all the same.
+func (b *backlog) leave(k backlogKey, batch int64) {
+	if b.unseen == 0 || k.less(b.first) {
+		b.first = k
 	}
+	b.unseen = max(b.unseen, batch)
 	if !b.left || !b.after.less(k) {
 		b.after, b.need = k.before(), 0
 	}
@@ -161,30 +164,30 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 	}
 	if sure {
 		p.fresh = false
-		e.seen(last, ev.Partial, skipped)
+		e.seen(ev.Seq, last, ev.Partial, skipped)
 	}
 	p.read(ev.Seq)
 }
 
 // seen notes for every line that had reached the page's begin how far it has seen now.
-func (e *Engine) seen(last backlogKey, partial bool, skipped map[*line]full) {
+func (e *Engine) seen(seq int64, last backlogKey, partial bool, skipped map[*line]full) {
 	from := e.pages.backFrom
-	e.pages.others.seen(from, last, partial)
+	e.pages.others.seen(seq, from, last, partial)
 	for _, pool := range e.pools {
 		for _, l := range pool.lines {
 			if f, is := skipped[l]; is {
-				l.backlog.seen(from, f.before, true)
+				l.backlog.seen(seq, from, f.before, true)
 				l.backlog.need = f.need
 			} else {
-				l.backlog.seen(from, last, partial)
+				l.backlog.seen(seq, from, last, partial)
 			}
 			e.pages.watch(l)
 		}
 	}
 }
 
-// seen: a page from … to has shown all that is left there; there is nothing behind it unless it is partial.
-func (b *backlog) seen(from, to backlogKey, partial bool) {
+// seen: a page from … to has shown all that batches up to seq left there; there is nothing behind it unless it is partial.
+func (b *backlog) seen(seq int64, from, to backlogKey, partial bool) {
 	if !b.left || b.after.less(from) {
 		return
 	}
@@ -192,8 +195,9 @@ func (b *backlog) seen(from, to backlogKey, partial bool) {
 	if b.after.less(to) {
 		b.after, b.need = to, 0
 	}
-	if b.unseen {
-		b.unseen = false
-		b.leave(b.first, false)
+	if b.unseen <= seq {
+		b.unseen = 0
+	} else {
+		b.leave(b.first, b.unseen)
 	}
 }

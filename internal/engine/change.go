@@ -172,7 +172,7 @@ func (e *Engine) insert(row job.Execution, def *job.Definition, state job.Execut
 func (e *Engine) lineUp(x *execution) {
 	l := e.lineOf(&x.row)
 	if !e.holds(l, x.row.ShardTotal) {
-		l.backlog.leave(backlogKey{x.row.PlannedAt, x.row.ID}, e.pages.askedBack > 0)
+		l.backlog.leave(backlogKey{x.row.PlannedAt, x.row.ID}, e.seq+1)
 		e.pages.watch(l)
 		e.forget(x)
 		return
