@@ -148,10 +148,13 @@ func (e *Engine) passOver(x *dueEntry, cut job.Instant) bool {
 	return true
 }
 
-// owe makes a debt of the instants before until.
+// owe makes a debt of the instants before until and before the pause that comes next.
 func (e *Engine) owe(x *dueEntry, until job.Instant) {
 	e.about = x.about()
 	c := &x.cursor
+	if p := x.def.Pause; p != nil && p.At > c.Next {
+		until = min(until, p.At)
+	}
 	if c.Next == 0 || c.Next >= until || x.def.Pause.Covers(c.Next) || !x.missable() {
 		return
 	}
