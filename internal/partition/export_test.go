@@ -55,3 +55,12 @@ func Sitters(all []Candidate) []string {
 func OutageLines() func(text, code string, now time.Duration) (leftOut int, write bool) {
 	return newOutage().may
 }
+
+// Digest cuts a page as a tenure does; careful: while events run one by one.
+func Digest(page engine.Event, careful bool) []engine.Event {
+	s := &seat{n: &Node{start: time.Now()}}
+	if careful {
+		s.careful = time.Hour
+	}
+	return (&tenure{seat: s}).digestible(page)
+}

@@ -151,12 +151,7 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 		}
 		return out
 	case engine.DuePage:
-		parts, rest := split(e.Items, single, func(x *engine.Due) bool { return t.bad(dueKey(x)) })
-		var out []engine.Event
-		for _, part := range parts {
-			out = append(out, engine.DuePage{Seq: e.Seq, Until: e.Until, Items: part, Partial: true})
-		}
-		return append(out, engine.DuePage{Seq: e.Seq, Until: e.Until, Items: rest, Partial: e.Partial})
+		return t.digestibleDue(e, single)
 	case engine.BacklogPage:
 		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
 		var out []engine.Event
@@ -184,6 +179,23 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 	default:
 		return []engine.Event{ev}
 	}
+}
+
+// digestibleDue keeps the schedules of a job that owes together, for the engine settles them together.
+func (t *tenure) digestibleDue(e engine.DuePage, single bool) (out []engine.Event) {
+	parts, rest := split(e.Items, single, func(x *engine.Due) bool { return t.bad(dueKey(x)) })
+	var pages [][]engine.Due
+	for _, part := range append(parts, rest) {
+		if n := len(pages); e.Owed && n > 0 && pages[n-1][0].Cursor.Job == part[0].Cursor.Job {
+			pages[n-1] = append(pages[n-1], part...)
+			continue
+		}
+		pages = append(pages, part)
+	}
+	for i, items := range pages {
+		out = append(out, engine.DuePage{Owed: e.Owed, Seq: e.Seq, Until: e.Until, Items: items, Partial: e.Partial || i < len(pages)-1})
+	}
+	return out
 }
 
 func (t *tenure) digestibleIDs(e engine.ExecutionPage, single bool) (out []engine.Event) {
