@@ -28,10 +28,8 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	for _, c := range cursors {
 		last, failures = max(last, c.Last), max(failures, c.Failures)
 	}
-	if entry.Kind == EntryJobResumed || def.Spec.AutoPause.AfterFailures == 0 {
+	if entry.Kind == EntryJobResumed || def.Spec.AutoPause.AfterFailures == 0 && failures > 0 {
 		failures = 0
-	}
-	if entry.Kind == EntryJobResumed {
 		e.streak(Streak{Job: def.UID, Reset: true})
 	}
 	for i := range def.Spec.Schedules {
