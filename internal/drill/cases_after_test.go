@@ -55,8 +55,9 @@ func TestC61FanInOnce(t *testing.T) {
 			time.Sleep(time.Duration(3+dice.IntN(5)) * time.Second)
 			f.launch(name)
 		}
-		f.allOwned(20 * time.Second)
-		time.Sleep(time.Until(time.Now().Truncate(2 * time.Second).Add(3 * time.Second))) // no instant lies between the pauses
+		f.balanced(3 * time.Minute) // a pause waits for an owner, and a hand-over is none
+		// No instant may lie between the pauses, each of which the owner may see only at its next look.
+		time.Sleep(time.Until(time.Now().Truncate(2 * time.Second).Add(2050 * time.Millisecond)))
 		for _, name := range parents {
 			if _, err := f.people.PauseJob(t.Context(), name, time.Time{}, takt.ChangeOptions{}); err != nil {
 				t.Fatal(err)
