@@ -100,6 +100,7 @@ type AppliedJob struct {
 	Changes     []FieldChange `json:"changes,omitempty"`
 	Fires       []Fire        `json:"fires,omitempty" doc:"The next five."`
 	FiresBefore []Fire        `json:"firesBefore,omitempty" doc:"The next five under the revision before."`
+	Silence     string        `json:"silence,omitempty" doc:"Why none of its schedules fires: the job is disabled or paused, failures in a row hold it, or all runs of maxRuns are made."`
 	Effect      string        `json:"effect,omitempty" enum:"effective,pending"`
 
 	Warnings []ProblemError `json:"warnings,omitempty" doc:"What was taken and is probably not meant, such as an instant that has passed."`

@@ -155,6 +155,7 @@ type applied struct {
 	Action  string             `json:"action"`
 	Changes []takt.FieldChange `json:"changes,omitempty"`
 	Fires   []takt.Fire        `json:"fires,omitempty"`
+	Silence string             `json:"silence,omitempty"`
 
 	Warnings []takt.ProblemError `json:"warnings,omitempty"`
 }
@@ -169,7 +170,7 @@ func appliedList(r *takt.ApplyResult) any {
 		if x.Job.Status != nil {
 			x.Job.Status.Effect = x.Effect
 		}
-		list.Items = append(list.Items, applied{x.Job, x.Action, x.Changes, x.Fires, x.Warnings})
+		list.Items = append(list.Items, applied{x.Job, x.Action, x.Changes, x.Fires, x.Silence, x.Warnings})
 	}
 	return list
 }
@@ -186,8 +187,11 @@ func printApplied(w io.Writer, x *takt.AppliedJob, dry bool) error {
 	if _, err := fmt.Fprintln(w, line); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
-	if s := x.Job.Status; s != nil && s.Paused != nil && x.Action != "pruned" {
+	switch s := x.Job.Status; {
+	case s != nil && s.Paused != nil && x.Action != "pruned":
 		fmt.Fprintf(w, "  %s\n", printable(pausedText(s.Paused)))
+	case x.Silence != "":
+		fmt.Fprintf(w, "  no instant to come: %s\n", printable(x.Silence))
 	}
 	for _, f := range x.Fires {
 		fmt.Fprintf(w, "  %s\n", printable(fireText(&f)))

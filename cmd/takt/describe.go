@@ -200,7 +200,7 @@ func describeJob(ctx context.Context, c *takt.Client, name string) (*account, er
 	if err != nil {
 		return nil, err
 	}
-	fires, err := nextFires(ctx, c, &j)
+	fires, silence, err := nextFires(ctx, c, &j)
 	if err != nil {
 		return nil, err
 	}
@@ -210,6 +210,7 @@ func describeJob(ctx context.Context, c *takt.Client, name string) (*account, er
 	}
 	a := &account{value: map[string]any{"job": j, "fires": fires, "executions": recent}}
 	a.jobFacts(&j)
+	a.fact("Next", none(silence))
 	if len(fires) > 0 {
 		t := titled{title: "Next", header: []string{"AT", "IN", "ZONE", "SCHEDULE", "NOTE"}}
 		for i := range fires {
@@ -228,19 +229,27 @@ func describeJob(ctx context.Context, c *takt.Client, name string) (*account, er
 	return a, nil
 }
 
-// nextFires are the next planned instants of a job; none of one that cannot be used.
-func nextFires(ctx context.Context, c *takt.Client, j *takt.Job) (fires []takt.Fire, err error) {
+// none is why there is nothing, as a fact.
+func none(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "none: " + why
+}
+
+// nextFires are the next planned instants of a job, or why there is none; nothing of one that cannot be used.
+func nextFires(ctx context.Context, c *takt.Client, j *takt.Job) (fires []takt.Fire, silence string, err error) {
 	if j.Status != nil && j.Status.Unfit != "" {
-		return nil, nil
+		return nil, "", nil
 	}
 	// What an unchanged document would do is nothing; the answer tells when it is due.
 	same := bare(j)
 	same.Spec.Params = nil // they may be masked, and change no instant
 	next, err := c.Apply(ctx, takt.ApplyRequest{DryRun: true, Documents: []takt.ApplyDocument{{Job: same}}})
 	for i := range next.Items {
-		fires = append(fires, next.Items[i].Fires...)
+		fires, silence = append(fires, next.Items[i].Fires...), next.Items[i].Silence
 	}
-	return fires, err
+	return fires, silence, err
 }
 
 func (a *account) jobFacts(j *takt.Job) {

@@ -214,7 +214,7 @@ func (d *dev) greet(w io.Writer, address string, h *agent.Handlers) error {
 	}
 	handler := "hello" // the job to try runs what is there
 	if len(names) > 0 && !slices.Contains(names, handler) {
-		handler = names[0]
+		handler = h.First
 	}
 	at, ns := "", ""
 	if address != app.DefaultListen {

@@ -134,6 +134,9 @@ func printFires(w io.Writer, x *takt.AppliedJob) error {
 		same = same && row[0] == row[1]
 		rows = append(rows, row)
 	}
+	if x.Silence != "" {
+		fmt.Fprintf(w, "  no instant to come: %s\n", printable(x.Silence))
+	}
 	if len(rows) == 0 {
 		return nil
 	}

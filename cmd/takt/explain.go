@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,8 @@ func newExplainCommand(g *global) *cobra.Command {
 missed or blocked by a decision, is held by a pause, will run, or is no instant of the schedules that were in force then. What is
 not known (any more) is said. Of a deleted job, too.
 
-The instant is RFC 3339, or a reading of the clocks in the job's time zone; that of a spread instant is the one before the spread.`,
+The instant is RFC 3339, or a reading of the clocks in the job's time zone; that of a spread instant is the one before the spread.
+Without a fraction of a second it means any planned instant of that second, and the answer says which.`,
 		Example: `  takt explain reindex --at 2026-11-28T02:30
   takt explain reindex --at 2026-11-28T02:30:00+08:00 -o json`,
 		Args: cobra.ExactArgs(1),
@@ -89,8 +91,8 @@ func newUpcomingCommand(g *global) *cobra.Command {
 		Use:   "upcoming [JOB]",
 		Short: "List the planned instants to come, of all jobs in their order",
 		Long: `List the planned instants to come, of all jobs of the namespace or of one, in their order, with what a step of the clock, a
-calendar or the spread does to them. Paused jobs are left out up to the end of their pause; of one JOB, the instants that its
-pause holds are listed and say so.`,
+calendar or the spread does to them. Paused jobs are left out up to the end of their pause, schedules that have made all their
+runs (maxRuns) altogether; of one JOB, the instants that its pause, or failures in a row, hold are listed and say so.`,
 		Example: `  takt upcoming --for 6h
   takt upcoming reindex --for 7d -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -131,7 +133,7 @@ func printUpcoming(cmd *cobra.Command, format string, list *takt.UpcomingList) e
 		u := &list.Items[i]
 		note := u.Note
 		if u.Held != "" {
-			note = firstText(u.Held+"; "+note, u.Held)
+			note = strings.TrimSuffix(u.Held+"; "+note, "; ")
 		}
 		l.rows = append(l.rows, []string{u.At.Format(time.RFC3339), since(&u.At), u.Job, u.Schedule, note, u.TimeZone})
 	}

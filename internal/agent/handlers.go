@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -20,6 +21,8 @@ type Handlers struct {
 	APIVersion string             `json:"apiVersion" enum:"takt/v1"`
 	Kind       string             `json:"kind" enum:"Handlers"`
 	Handlers   map[string]Handler `json:"handlers" doc:"By the name that jobs use."`
+
+	First string `json:"-"` // the name that stands first in the file
 }
 
 // Handler is what runs for a handler's name: a command or an HTTP call.
@@ -95,20 +98,21 @@ func Parse(file string, data []byte) (*Handlers, error) {
 	if len(h.Handlers) == 0 {
 		c.at("handlers", "there is no handler", "name at least one")
 	}
+	var first *jobfile.Error // its place
 	for name, one := range h.Handlers {
 		c.handler("handlers."+name, name, one)
+		if p := doc.At("handlers."+name, "", ""); first == nil || before(p, first) < 0 {
+			first, h.First = p, name
+		}
 	}
 	if len(c.faults) > 0 {
-		slices.SortStableFunc(c.faults, func(a, b *jobfile.Error) int {
-			if a.Line != b.Line {
-				return a.Line - b.Line
-			}
-			return a.Column - b.Column
-		})
+		slices.SortStableFunc(c.faults, before)
 		return nil, c.faults
 	}
 	return &h, nil
 }
+
+func before(a, b *jobfile.Error) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) }
 
 // checker finds what the types' tags cannot say.
 type checker struct {

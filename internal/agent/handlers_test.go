@@ -42,6 +42,16 @@ func TestParseReadsEveryField(t *testing.T) {
 }
 
 // The example of the documentation is a valid file.
+func TestParseKnowsWhichStandsFirst(t *testing.T) {
+	h, err := agent.Parse("h.yaml", []byte("apiVersion: takt/v1\nkind: Handlers\nhandlers:\n  ok.v2: {command: {argv: [w]}}\n  bad: {command: {argv: [x]}}\n  a: {command: {argv: [y]}}\n  z: {command: {argv: [z]}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.First != "ok.v2" {
+		t.Errorf("%q stands first", h.First)
+	}
+}
+
 func TestDocumentedExample(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "AGENT.md"))

@@ -115,7 +115,7 @@ func (s *server) applyJobs(ctx context.Context, in *struct{ Body takt.ApplyReque
 
 func (s *server) fromApplied(a *control.Applied, dry bool) takt.AppliedJob {
 	out := takt.AppliedJob{Action: string(a.Action), Job: s.fromJob(&a.Row), Effect: string(a.Effect),
-		Fires: fromFires(a.Fires), FiresBefore: fromFires(a.FiresBefore)}
+		Fires: fromFires(a.Fires), FiresBefore: fromFires(a.FiresBefore), Silence: a.Silence}
 	if dry {
 		out.Effect = ""
 	}

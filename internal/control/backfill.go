@@ -128,7 +128,8 @@ func countRange(d *job.Definition, from, to job.Instant) (int64, error) {
 	}
 	all := ahead{def: d}
 	for _, l := range lines {
-		all.add(l, from)
+		l.maxRuns = 0 // a bound of what fires
+		all.add(l, job.Cursor{}, from, from)
 	}
 	for n := int64(0); ; n++ {
 		at, ok := all.first()

@@ -31,11 +31,13 @@ const (
 	VerdictSwept       Verdict = "swept"          // what was known is not kept so long
 	VerdictUnexplained Verdict = "unexplained"    // neither an execution nor a decision: this should not be
 	VerdictAfterOthers Verdict = "follows_others" // the job has no schedule of its own
+	VerdictUsedUp      Verdict = "used_up"        // its schedules had made all their runs, or will have
 )
 
 // Evidence is all that is known of one instant of a job.
 type Evidence struct {
 	At, Now   job.Instant
+	Asked     job.Instant     // the whole second in which At lies, when that was asked for; 0: At was
 	Newest    *job.Definition // of the job, or of the last one of its name that was deleted
 	InForce   *job.Definition // the newest revision at At; nil: At lies before the first
 	Cursors   []job.Cursor
@@ -68,8 +70,9 @@ const settling = time.Minute
 
 // line is one schedule of a revision.
 type line struct {
-	id string
-	s  schedule.Schedule
+	id      string
+	s       schedule.Schedule
+	maxRuns int64
 }
 
 func linesOf(d *job.Definition) (all []line) {
@@ -78,27 +81,10 @@ func linesOf(d *job.Definition) (all []line) {
 	}
 	for _, x := range d.Spec.Schedules {
 		if s, err := d.Parse(x.Spec); err == nil { // it was checked when it was written
-			all = append(all, line{x.ID, s})
+			all = append(all, line{x.ID, s, x.MaxRuns})
 		}
 	}
 	return all
-}
-
-// meant is the planned instant that a person means by at: itself, or where the spread has moved it.
-func meant(lines []line, at job.Instant) job.Instant {
-	if _, is := having(lines, at); is {
-		return at
-	}
-	for _, l := range lines {
-		for next, ok := l.s.Next(at.Add(-time.Millisecond).Time()); ok && next.Sub(at.Time()) <= schedule.MaxJitter; next, ok = l.s.Next(next) {
-			if from := schedule.Nominal(l.s, next); from.Equal(at.Time()) {
-				return job.InstantOf(next)
-			} else if from.After(at.Time().Add(schedule.MaxJitter)) {
-				break
-			}
-		}
-	}
-	return at
 }
 
 // having names the schedules that have an instant.
@@ -116,6 +102,9 @@ func (ev Evidence) Explain() Explanation {
 	lines := linesOf(ev.InForce)
 	out := Explanation{At: ev.At, Zone: zoneOf(ev.Newest), Evidence: ev}
 	names, is := having(lines, ev.At)
+	if !is {
+		names, is = ev.delayed(lines)
+	}
 	out.Schedule = strings.Join(names, ",")
 	if ev.InForce != nil {
 		out.Revision = ev.InForce.Revision
@@ -149,12 +138,15 @@ func (ev Evidence) Explain() Explanation {
 	case !is:
 		out.notPlanned(lines)
 	case ev.At > ev.Now:
-		out.ahead()
+		out.ahead(lines, names)
 	default:
-		out.silent(names)
+		out.silent(lines, names)
 	}
 	if !ev.Backfill.IsZero() && (ev.Execution == nil || ev.Execution.State.Ended()) {
 		out.Text += fmt.Sprintf("; backfill %s has it in its range and has not come to it yet", ev.Backfill)
+	}
+	if ev.Asked != 0 {
+		out.Text += fmt.Sprintf("; of the second that was asked for, this is the planned instant %s", ev.At)
 	}
 	return out
 }
@@ -254,11 +246,20 @@ func (x *Explanation) notPlanned(lines []line) {
 }
 
 // ahead is for an instant to come.
-func (x *Explanation) ahead() {
+func (x *Explanation) ahead(lines []line, names []string) {
 	ev := &x.Evidence
+	if why := autoPaused(ev.Newest, ev.Cursors); why != "" {
+		x.Reason = job.ReasonAutoPaused
+		x.say(VerdictHeld, "%s; it will be recorded as skipped unless that comes before", why)
+		return
+	}
 	if p := ev.Newest.Pause; p.Covers(ev.At) {
 		x.Reason = job.ReasonPaused
 		x.say(VerdictHeld, "the job is paused%s, %s: it will be recorded as skipped unless the pause ends before", because(p.By, p.Reason), untilText(p))
+		return
+	}
+	if ev.usedUp(lines, names) {
+		x.say(VerdictUsedUp, "%s will have made all its runs by then (maxRuns)", x.Schedule)
 		return
 	}
 	x.say(VerdictWillRun, "will run in %s", span(ev.At.Sub(ev.Now)))
@@ -268,18 +269,21 @@ func (x *Explanation) ahead() {
 }
 
 // silent is for an instant of the past, of a schedule, of which nothing is known.
-func (x *Explanation) silent(names []string) {
+func (x *Explanation) silent(lines []line, names []string) {
 	ev := &x.Evidence
 	cursor := job.Cursor{}
-	for _, c := range ev.Cursors {
-		if len(names) > 0 && c.Schedule == names[0] {
-			cursor = c
-		}
+	if len(names) > 0 {
+		cursor = cursorOf(ev.Cursors, names[0])
 	}
+	autoPaused := autoPaused(ev.Newest, ev.Cursors)
 	newest := ev.InForce.Revision == ev.Newest.Revision && ev.Newest.Deleted == nil
 	switch p := ev.Newest.Pause; {
 	case newest && cursor.Held != 0 && ev.At >= cursor.Held && (cursor.Next == 0 || ev.At < cursor.Next):
-		x.Reason = job.ReasonPaused
+		if x.Reason = job.ReasonPaused; autoPaused != "" {
+			x.Reason = job.ReasonAutoPaused
+			x.say(VerdictHeld, "%s; it is recorded as skipped then", autoPaused)
+			return
+		}
 		x.say(VerdictHeld, "a pause holds it%s, %s; it is recorded as skipped when the pause ends", byPause(p), untilText(p))
 	case cursor.Owed != 0 && cursor.Owed <= ev.At && ev.At <= cursor.OwedTo:
 		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
@@ -288,6 +292,8 @@ func (x *Explanation) silent(names []string) {
 		if ev.Unowned != "" {
 			x.Text += ": " + ev.Unowned
 		}
+	case ev.usedUp(lines, names):
+		x.say(VerdictUsedUp, "%s had made all its runs (maxRuns)", x.Schedule)
 	case ev.At < ev.Kept:
 		x.say(VerdictSwept, "what was known of it is not kept so long: only what is newer than %s", stamp(ev.Kept))
 	case ev.At.Sub(ev.InForce.UpdatedAt) < settling:

@@ -40,7 +40,19 @@ func TestExplainVerdicts(t *testing.T) {
 	closed.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Cron: "0 * * * *", Calendars: []string{"cn"}}}}
 	shut := *revision(1, "01T00:00:30", closed)
 	shut.Calendars = map[string]*job.Calendar{"cn": {Name: "cn", Revision: 1, Spec: job.CalendarSpec{Calendar: schedule.Calendar{Weekly: []string{"mon"}}}}}
+	twice := hourly
+	twice.Schedules = []job.Schedule{{ID: "main", MaxRuns: 2, Spec: schedule.Spec{Cron: "0 * * * *"}}}
+	bound := revision(1, "01T00:00:30", twice)
+	wary := hourly
+	wary.AutoPause.AfterFailures = 3
+	failing := revision(1, "01T00:00:30", wary)
+	after := hourly
+	after.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Delay: time.Minute}}}
+	slow := revision(1, "01T00:00:30", after)
 	now := at("10T10:20:00")
+	spent := func(runs int64, last string, next job.Instant) []job.Cursor {
+		return []job.Cursor{{Schedule: "main", Revision: 1, Last: at(last), Next: next, Runs: runs}}
+	}
 	caught := func(last, next string) []job.Cursor {
 		return []job.Cursor{{Job: job.UID{1}, Schedule: "main", Revision: 1, Last: at(last), Next: at(next)}}
 	}
@@ -63,30 +75,39 @@ func TestExplainVerdicts(t *testing.T) {
 		want control.Verdict
 		says string
 	}{
-		"ran":              {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionSucceeded, job.TriggerSchedule, "10T08:00:02", "10T08:00:09")}, "ran", "succeeded; it began 2s after its instant and took 7s"},
-		"failed":           {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionFailed, job.TriggerCatchUp, "10T08:30:00", "10T08:30:01")}, "ran", "ran when it was caught up as execution"},
-		"runs":             {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionRunning, job.TriggerSchedule, "10T08:00:02", "")}, "running", "it began 2s after"},
-		"waits":            {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: waits}, "waits", "no live worker in the pool"},
-		"never began":      {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionCancelled, job.TriggerSchedule, "", "10T08:01:00")}, "ran", "ended cancelled before it began"},
-		"missed":           {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed}, "missed", "nobody planned it in time; with 4 others from 2026-11-09T01:00:00Z to 2026-11-09T05:00:00Z"},
-		"missed and run":   {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Execution: run(job.ExecutionSucceeded, job.TriggerBackfill, "10T08:00:02", "10T08:00:09")}, "ran", "; then ran by a backfill as execution"},
-		"in a range":       {control.Evidence{At: at("09T03:30:00"), Newest: one, InForce: one, Decisions: missed}, "not_planned", "the one before is 2026-11-09T03:00:00Z; the one after is 2026-11-09T04:00:00Z"},
-		"before the job":   {control.Evidence{At: at("01T00:00:00"), Newest: one}, "not_created", "created at 2026-11-01T00:00:30Z"},
-		"behind its end":   {control.Evidence{At: at("09T13:00:00"), Newest: &gone, InForce: &gone}, "deleted", "by bob"},
-		"before its end":   {control.Evidence{At: at("09T03:00:00"), Newest: &gone, InForce: &gone, Decisions: missed}, "missed", "nobody planned it"},
-		"disabled":         {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: revision(3, "08T00:00:00", off)}, "disabled", "revision 3"},
-		"due":              {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Unowned: "no server owns its partition at the moment"}, "due", "20m0s after its time: no server owns"},
-		"held":             {control.Evidence{At: at("10T10:00:00"), Newest: &paused, InForce: &paused, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Held: at("10T10:00:00")}}}, "held", "by ann (move), until it is resumed"},
-		"will be held":     {control.Evidence{At: at("10T11:00:00"), Newest: &paused, InForce: &paused}, "held", "will be recorded as skipped"},
-		"will run":         {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "will_run", "in 40m0s"},
-		"owed":             {control.Evidence{At: at("10T07:00:00"), Newest: one, InForce: one, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
-		"swept":            {control.Evidence{At: at("02T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Kept: at("03T00:00:00")}, "swept", "not kept so long"},
-		"not in force":     {control.Evidence{At: at("01T01:00:00"), Newest: one, InForce: revision(1, "01T00:59:58", hourly)}, "not_in_force", "written 2s before"},
-		"unexplained":      {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "unexplained", "should not be"},
-		"manual":           {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", job.Spec{})}, "not_planned", "has no schedule"},
-		"spread":           {control.Evidence{At: at("11T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", spread)}, "not_planned", "the one after is 2026-11-11T08:0"},
-		"closed":           {control.Evidence{At: at("10T08:00:00"), Newest: &shut, InForce: &shut}, "not_planned", "its calendars (cn, as they are now) close it"},
-		"a backfill comes": {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Backfill: job.ExecutionID{9}}, "missed", "has it in its range and has not come to it yet"},
+		"ran":               {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionSucceeded, job.TriggerSchedule, "10T08:00:02", "10T08:00:09")}, "ran", "succeeded; it began 2s after its instant and took 7s"},
+		"failed":            {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionFailed, job.TriggerCatchUp, "10T08:30:00", "10T08:30:01")}, "ran", "ran when it was caught up as execution"},
+		"runs":              {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionRunning, job.TriggerSchedule, "10T08:00:02", "")}, "running", "it began 2s after"},
+		"waits":             {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: waits}, "waits", "no live worker in the pool"},
+		"never began":       {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionCancelled, job.TriggerSchedule, "", "10T08:01:00")}, "ran", "ended cancelled before it began"},
+		"missed":            {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed}, "missed", "nobody planned it in time; with 4 others from 2026-11-09T01:00:00Z to 2026-11-09T05:00:00Z"},
+		"missed and run":    {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Execution: run(job.ExecutionSucceeded, job.TriggerBackfill, "10T08:00:02", "10T08:00:09")}, "ran", "; then ran by a backfill as execution"},
+		"in a range":        {control.Evidence{At: at("09T03:30:00"), Newest: one, InForce: one, Decisions: missed}, "not_planned", "the one before is 2026-11-09T03:00:00Z; the one after is 2026-11-09T04:00:00Z"},
+		"before the job":    {control.Evidence{At: at("01T00:00:00"), Newest: one}, "not_created", "created at 2026-11-01T00:00:30Z"},
+		"behind its end":    {control.Evidence{At: at("09T13:00:00"), Newest: &gone, InForce: &gone}, "deleted", "by bob"},
+		"before its end":    {control.Evidence{At: at("09T03:00:00"), Newest: &gone, InForce: &gone, Decisions: missed}, "missed", "nobody planned it"},
+		"disabled":          {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: revision(3, "08T00:00:00", off)}, "disabled", "revision 3"},
+		"due":               {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Unowned: "no server owns its partition at the moment"}, "due", "20m0s after its time: no server owns"},
+		"held":              {control.Evidence{At: at("10T10:00:00"), Newest: &paused, InForce: &paused, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Held: at("10T10:00:00")}}}, "held", "by ann (move), until it is resumed"},
+		"will be held":      {control.Evidence{At: at("10T11:00:00"), Newest: &paused, InForce: &paused}, "held", "will be recorded as skipped"},
+		"will run":          {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "will_run", "in 40m0s"},
+		"owed":              {control.Evidence{At: at("10T07:00:00"), Newest: one, InForce: one, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
+		"swept":             {control.Evidence{At: at("02T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Kept: at("03T00:00:00")}, "swept", "not kept so long"},
+		"not in force":      {control.Evidence{At: at("01T01:00:00"), Newest: one, InForce: revision(1, "01T00:59:58", hourly)}, "not_in_force", "written 2s before"},
+		"unexplained":       {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "unexplained", "should not be"},
+		"manual":            {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", job.Spec{})}, "not_planned", "has no schedule"},
+		"spread":            {control.Evidence{At: at("11T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", spread)}, "not_planned", "the one after is 2026-11-11T08:0"},
+		"closed":            {control.Evidence{At: at("10T08:00:00"), Newest: &shut, InForce: &shut}, "not_planned", "its calendars (cn, as they are now) close it"},
+		"used up":           {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: bound, Cursors: spent(2, "09T07:00:00", 0)}, "used_up", "main had made all its runs"},
+		"lost within them":  {control.Evidence{At: at("09T06:00:00"), Newest: bound, InForce: bound, Cursors: spent(2, "09T07:00:00", 0)}, "unexplained", "should not be"},
+		"used up long ago":  {control.Evidence{At: at("10T11:00:00"), Newest: bound, InForce: bound, Cursors: spent(2, "09T07:00:00", 0)}, "used_up", "will have made all"},
+		"its last run":      {control.Evidence{At: at("10T12:00:00"), Newest: bound, InForce: bound, Cursors: spent(0, "10T10:00:00", at("10T11:00:00"))}, "will_run", "in 1h40m0s"},
+		"behind its last":   {control.Evidence{At: at("10T13:00:00"), Newest: bound, InForce: bound, Cursors: spent(0, "10T10:00:00", at("10T11:00:00"))}, "used_up", "will have made all"},
+		"auto-paused":       {control.Evidence{At: at("10T11:00:00"), Newest: failing, InForce: failing, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Failures: 3, Next: at("10T11:00:00")}}}, "held", "3 executions in a row have failed"},
+		"held by failures":  {control.Evidence{At: at("10T10:00:00"), Newest: failing, InForce: failing, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Failures: 3, Held: at("10T09:00:00")}}}, "held", "recorded as skipped then"},
+		"after a delay":     {control.Evidence{At: at("10T10:21:00"), Newest: slow, InForce: slow, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Next: at("10T10:21:00")}}}, "will_run", "in 1m0s"},
+		"not after a delay": {control.Evidence{At: at("10T10:22:00"), Newest: slow, InForce: slow, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Next: at("10T10:21:00")}}}, "not_planned", "has this instant"},
+		"a backfill comes":  {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Backfill: job.ExecutionID{9}}, "missed", "has it in its range and has not come to it yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/schedule"
 )
 
 // previewed is how many instants to come a write shows.
@@ -18,60 +17,44 @@ type Fire struct {
 	Note     string
 }
 
-// Fires tells the next n planned instants of a job behind now; none while it is disabled, or paused without
-// an end.
-func Fires(d *job.Definition, now time.Time, n int) []Fire {
+// Fires tells the next n planned instants of a job behind now, as far as its runs last; none while it is disabled, or
+// paused without an end. cursors are as far as they are known.
+func Fires(d *job.Definition, cursors []job.Cursor, now time.Time, n int) (out []Fire) {
 	after := job.InstantOf(now)
 	if p := d.Pause; p.Covers(after) {
-		if p.Until == 0 {
-			return nil
-		}
 		after = p.Until.Add(-time.Millisecond)
 	}
-	if d.Spec.Disabled {
+	if silence(d, cursors, now) != "" {
 		return nil
 	}
-	type line struct {
-		id   string
-		s    schedule.Schedule
-		next time.Time
-	}
-	var lines []line
-	for _, x := range d.Spec.Schedules {
-		s, err := d.Parse(x.Spec)
-		if err != nil {
-			continue // it was checked when it was written
+	for a := aheadOf(d, cursors, after+1, after+1); len(out) < n; {
+		at, ok := a.first()
+		if !ok {
+			break
 		}
-		if next, ok := s.Next(after.Time()); ok {
-			lines = append(lines, line{x.ID, s, next})
-		}
-	}
-	var out []Fire
-	for len(out) < n && len(lines) > 0 {
-		at := lines[0].next
-		for _, l := range lines {
-			if l.next.Before(at) {
-				at = l.next
-			}
-		}
-		var f Fire
-		keep := lines[:0]
-		for _, l := range lines {
-			if l.next.Equal(at) {
-				if zone := schedule.Zone(l.s); f.Schedule == "" {
-					f = Fire{At: at.In(zone), Zone: zone.String(), Schedule: l.id, Note: schedule.Note(l.s, at)}
-				} else {
-					f.Schedule += "," + l.id
-				}
-				next, ok := l.s.Next(at)
-				if !ok {
-					continue
-				}
-				l.next = next
-			}
-			keep = append(keep, l)
-		}
-		lines, out = keep, append(out, f)
+		out = append(out, a.take(at).Fire)
 	}
 	return out
+}
+
+// silence says why none of a job's schedules fires; "": one may.
+func silence(d *job.Definition, cursors []job.Cursor, now time.Time) string {
+	lines := linesOf(d)
+	switch p := d.Pause; {
+	case len(lines) == 0:
+		return ""
+	case d.Spec.Disabled:
+		return "the job is disabled"
+	case p.Covers(job.InstantOf(now)) && p.Until == 0:
+		return "paused" + byPause(p) + ", " + untilText(p)
+	}
+	if why := autoPaused(d, cursors); why != "" {
+		return why
+	}
+	for _, l := range lines {
+		if l.left(cursorOf(cursors, l.id)) != 0 {
+			return ""
+		}
+	}
+	return "its schedules have made all their runs (maxRuns)"
 }

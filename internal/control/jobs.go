@@ -41,6 +41,7 @@ type Applied struct {
 	Row         store.JobRow // with the cursors known after the wait
 	Fires       []Fire       // to come
 	FiresBefore []Fire       // to come under the revision before
+	Silence     string       // why no schedule fires; "": one may
 	Effect      Effect
 }
 
@@ -61,20 +62,31 @@ func (c *Control) Apply(ctx context.Context, r ApplyRequest) (AppliedSet, error)
 	}
 	effects := c.effects(ctx, receipts)
 	out := make([]Applied, len(done.Jobs))
-	for i, d := range done.Jobs {
-		out[i] = Applied{AppliedJob: d, Row: store.JobRow{Definition: d.Definition}, Effect: effects[i]}
-		if d.Before != nil {
-			out[i].FiresBefore = Fires(calendarsBefore(d.Before, done.Calendars), c.now(), previewed)
-		}
-		if d.Action == store.ActionPruned {
-			continue
-		}
-		out[i].Fires = Fires(&d.Definition, c.now(), previewed)
-		if row, err := c.read.Job(ctx, d.Definition.Namespace, d.Definition.Name); err == nil && row.Definition.UID == d.Definition.UID && !r.DryRun {
-			out[i].Row.Cursors = row.Cursors
-		}
+	for i := range done.Jobs {
+		out[i] = c.applied(ctx, &done.Jobs[i], done.Calendars, r.DryRun)
+		out[i].Effect = effects[i]
 	}
 	return AppliedSet{Calendars: c.told(ctx, done.Calendars), Jobs: out}, nil
+}
+
+// applied tells what became of a job, and when it is due.
+func (c *Control) applied(ctx context.Context, d *store.AppliedJob, calendars []store.AppliedCalendar, dry bool) Applied {
+	out := Applied{AppliedJob: *d, Row: store.JobRow{Definition: d.Definition}}
+	var cursors []job.Cursor
+	if row, err := c.read.Job(ctx, d.Definition.Namespace, d.Definition.Name); err == nil && row.Definition.UID == d.Definition.UID {
+		cursors = row.Cursors
+	}
+	if d.Before != nil {
+		out.FiresBefore = Fires(calendarsBefore(d.Before, calendars), cursors, c.now(), previewed)
+	}
+	if d.Action == store.ActionPruned {
+		return out
+	}
+	out.Fires, out.Silence = Fires(&d.Definition, cursors, c.now(), previewed), silence(&d.Definition, cursors, c.now())
+	if !dry {
+		out.Row.Cursors = cursors
+	}
+	return out
 }
 
 // checkSet judges every item without looking elsewhere.

@@ -270,8 +270,9 @@ func TestFires(t *testing.T) {
 		{ID: "hours", Spec: schedule.Spec{Every: 13 * time.Hour}},
 		{ID: "once", Spec: schedule.Spec{At: wall.Add(13 * time.Hour)}},
 	}}}
+	var cursors []job.Cursor
 	text := func() (s string) {
-		for _, f := range control.Fires(&d, wall, 5) {
+		for _, f := range control.Fires(&d, cursors, wall, 5) {
 			s += f.At.Format("02T15:04Z07:00") + " " + f.Zone + " " + f.Schedule + "\n"
 		}
 		return s
@@ -280,6 +281,17 @@ func TestFires(t *testing.T) {
 	if got := text(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
+	d.Spec.Schedules[1].MaxRuns, d.Spec.AutoPause.AfterFailures = 5, 2
+	cursors = []job.Cursor{{Schedule: "main"}, {Schedule: "hours", Runs: 4}, {Schedule: "once"}}
+	want = "02T09:00+08:00 Asia/Shanghai main,hours,once\n03T09:00+08:00 Asia/Shanghai main\n04T09:00+08:00 Asia/Shanghai main\n05T09:00+08:00 Asia/Shanghai main\n06T09:00+08:00 Asia/Shanghai main\n"
+	if got := text(); got != want {
+		t.Errorf("one run of hours is left: got\n%swant\n%s", got, want)
+	}
+	cursors[0].Failures = 2
+	if got := text(); got != "" {
+		t.Errorf("failures in a row hold it, and still\n%s", got)
+	}
+	cursors, d.Spec.Schedules[1].MaxRuns = nil, 0
 	d.Pause = &job.Pause{At: job.InstantOf(wall), Until: job.InstantOf(wall.Add(38 * time.Hour))}
 	if got := text(); !strings.HasPrefix(got, "03T03:00Z UTC hours\n") {
 		t.Errorf("paused until\n%s", got)

@@ -26,8 +26,11 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err != nil {
 		return Explanation{}, err
 	}
-	if ev.InForce != nil {
-		ev.At = meant(linesOf(ev.InForce), ev.At)
+	if err := c.addCursors(ctx, &ev); err != nil {
+		return Explanation{}, err
+	}
+	if err := c.mean(ctx, &ev, text); err != nil {
+		return Explanation{}, err
 	}
 	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addKept} {
 		if err := part(ctx, &ev); err != nil {
@@ -112,10 +115,12 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 			}
 		}
 	}
-	if ev.Decisions, err = c.read.DecisionsAt(ctx, d.UID, names, ev.At); err != nil {
-		return err
-	}
-	if d.Deleted == nil {
+	ev.Decisions, err = c.read.DecisionsAt(ctx, d.UID, names, ev.At)
+	return err
+}
+
+func (c *Control) addCursors(ctx context.Context, ev *Evidence) error {
+	if d := ev.Newest; d.Deleted == nil {
 		row, err := c.read.Job(ctx, d.Namespace, d.Name)
 		if err != nil && job.KindOf(err) != job.KindNotFound {
 			return err
@@ -180,7 +185,7 @@ type place struct {
 }
 
 // Upcoming lists the instants to come, in their order. bound is how far the list is complete when it could not look at
-// everything; the zero time: it is. With a job, instants that its pause would hold are listed too.
+// everything; the zero time: it is. With a job, instants that a pause would hold are listed too.
 func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upcoming, next string, bound time.Time, err error) {
 	if r.For == 0 {
 		r.For = 24 * time.Hour
@@ -205,7 +210,7 @@ func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upco
 		if err != nil {
 			return nil, "", bound, err
 		}
-		all = []ahead{aheadOf(&row.Definition, max(from.At, now))}
+		all = []ahead{aheadOf(&row.Definition, row.Cursors, now, max(from.At, now))}
 	} else {
 		rows, cut, err := c.read.Upcoming(ctx, r.Namespace, from.Until, store.MaxUpcoming)
 		if err != nil {
@@ -215,89 +220,10 @@ func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upco
 			from.Until = min(from.Until, rows[len(rows)-1].Cursor.Next)
 			bound = from.Until.Time()
 		}
-		all = aheadOfAll(rows, max(from.At, now))
+		all = aheadOfAll(rows, now, max(from.At, now))
 	}
 	items, next = merge(all, from, min(r.Page.Rows(), upcomingLimit))
 	return items, next, bound, nil
-}
-
-// ahead are the instants of one job to come.
-type ahead struct {
-	def   *job.Definition
-	lines []line
-	next  []time.Time // of each line; the zero time: none
-}
-
-// aheadOfAll begins each schedule where its owner goes on with it. A schedule without a row has nothing in the time asked for.
-func aheadOfAll(rows []store.DueRow, after job.Instant) (all []ahead) {
-	at := map[job.UID]int{}
-	for i := range rows {
-		d := &rows[i].Definition
-		n, seen := at[d.UID]
-		if !seen {
-			n = len(all)
-			at[d.UID], all = n, append(all, ahead{def: d})
-		}
-		for _, l := range linesOf(d) {
-			if l.id == rows[i].Cursor.Schedule {
-				all[n].add(l, max(after, rows[i].Cursor.Next))
-			}
-		}
-	}
-	return all
-}
-
-// aheadOf begins at the given instant, which is looked at too: the place of a page knows which jobs had it.
-func aheadOf(d *job.Definition, at job.Instant) ahead {
-	a := ahead{def: d}
-	if !d.Spec.Disabled {
-		for _, l := range linesOf(d) {
-			a.add(l, at)
-		}
-	}
-	return a
-}
-
-func (a *ahead) add(l line, at job.Instant) {
-	next, ok := l.s.Next((at - 1).Time())
-	if !ok {
-		next = time.Time{}
-	}
-	a.lines, a.next = append(a.lines, l), append(a.next, next)
-}
-
-// first is the next instant of the job; false: there is none.
-func (a *ahead) first() (best time.Time, ok bool) {
-	for _, at := range a.next {
-		if !at.IsZero() && (best.IsZero() || at.Before(best)) {
-			best = at
-		}
-	}
-	return best, !best.IsZero()
-}
-
-// take goes on behind the instant at.
-func (a *ahead) take(at time.Time) Upcoming {
-	u := Upcoming{Job: a.def.Name}
-	for i, l := range a.lines {
-		if !a.next[i].Equal(at) {
-			continue
-		}
-		if zone := schedule.Zone(l.s); u.Schedule == "" {
-			u.Fire = Fire{At: at.In(zone), Zone: zone.String(), Schedule: l.id, Note: schedule.Note(l.s, at)}
-		} else {
-			u.Schedule += "," + l.id
-		}
-		next, ok := l.s.Next(at)
-		if !ok {
-			next = time.Time{}
-		}
-		a.next[i] = next
-	}
-	if p := a.def.Pause; p.Covers(job.InstantOf(at)) {
-		u.Held = "paused" + byPause(p) + ", " + untilText(p)
-	}
-	return u
 }
 
 // merge lists the instants of all jobs in the order of (instant, job) behind a place.

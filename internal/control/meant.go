@@ -1,0 +1,74 @@
+package control
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/taktsched/takt/internal/filter"
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// mean sets At to the planned instant that text, which named it, means: lists show whole seconds, and a text without a
+// fraction means any planned instant of its second.
+func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
+	if ev.InForce == nil {
+		return nil
+	}
+	lines, asked := linesOf(ev.InForce), ev.At
+	ev.At = meant(lines, asked)
+	if _, is := having(lines, ev.At); is || asked%1000 != 0 || strings.ContainsAny(text, ".,") {
+		return nil
+	}
+	if at, is := within(lines, ev.Cursors, asked); is {
+		ev.At, ev.Asked = at, asked
+		return nil
+	}
+	// What ends make has instants that no schedule tells.
+	d := ev.Newest
+	term := func(op filter.Op, at job.Instant) filter.Term {
+		return filter.Term{Field: "planned", Op: op, Number: int64(at)}
+	}
+	rows, _, err := c.read.Executions(ctx, store.ExecutionFilter{Namespace: d.Namespace, Job: d.Name, Page: store.Page{Limit: 1}, Query: filter.Query{
+		Terms: []filter.Term{term(filter.AtLeast, asked), term(filter.Less, asked.Add(time.Second)), {Field: "trigger", Op: filter.Is, Not: true, Texts: []string{string(job.TriggerRequest)}}},
+	}})
+	if err == nil && len(rows) > 0 && rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt) && rows[0].PlannedAt != asked {
+		ev.At, ev.Asked = rows[0].PlannedAt, asked
+	}
+	return err
+}
+
+// within is the first planned instant of a second.
+func within(lines []line, cursors []job.Cursor, second job.Instant) (best job.Instant, is bool) {
+	for _, l := range lines {
+		next, ok := l.s.Next((second - 1).Time())
+		at := job.InstantOf(next)
+		if l.delayed() {
+			at = cursorOf(cursors, l.id).Next
+			ok = at >= second
+		}
+		if ok && at < second.Add(time.Second) && (!is || at < best) {
+			best, is = at, true
+		}
+	}
+	return best, is
+}
+
+// meant is the planned instant that a person means by at: itself, or where the spread has moved it.
+func meant(lines []line, at job.Instant) job.Instant {
+	if _, is := having(lines, at); is {
+		return at
+	}
+	for _, l := range lines {
+		for next, ok := l.s.Next(at.Add(-time.Millisecond).Time()); ok && next.Sub(at.Time()) <= schedule.MaxJitter; next, ok = l.s.Next(next) {
+			if from := schedule.Nominal(l.s, next); from.Equal(at.Time()) {
+				return job.InstantOf(next)
+			} else if from.After(at.Time().Add(schedule.MaxJitter)) {
+				break
+			}
+		}
+	}
+	return at
+}
