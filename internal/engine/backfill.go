@@ -192,7 +192,7 @@ func (e *Engine) lookAhead(b *backfill) {
 }
 
 // PutElsewhere notes an execution that another partition has.
-func (p *ExecutionPage) PutElsewhere(x *job.Execution) {
+func PutElsewhere(p *ExecutionPage, x *job.Execution) {
 	if p.Elsewhere == nil {
 		p.Elsewhere = map[job.ExecutionID]job.ExecutionState{}
 	}

@@ -97,7 +97,7 @@ func (d *database) elsewhere(p *engine.ExecutionPage) {
 		for n, m := range d.mates {
 			for _, where := range []map[job.ExecutionID]*record{m.live, m.history} {
 				if r := where[id]; n != d.partition && r != nil {
-					p.PutElsewhere(&r.row)
+					engine.PutElsewhere(p, &r.row)
 				}
 			}
 		}

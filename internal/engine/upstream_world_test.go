@@ -118,7 +118,8 @@ func (d *database) parent(a *job.After, about *job.Execution, ended bool) job.Pa
 	var best *record
 	for _, m := range d.mates {
 		for _, r := range slices.Concat(slices.Collect(maps.Values(m.history)), slices.Collect(maps.Values(m.live))) {
-			x, fits := &r.row, false
+			x := &r.row
+			var fits bool
 			switch a.Matching() {
 			case job.MatchLatest:
 				fits = x.State.Ended()

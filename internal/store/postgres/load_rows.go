@@ -149,7 +149,7 @@ func fillFound(r *link, page *store.Pageful[engine.Row], partition int, ids []jo
 			case ok && e.Execution.Partition == partition:
 				run = append(run, e)
 			case ok:
-				out.PutElsewhere(&e.Execution)
+				engine.PutElsewhere(out, &e.Execution)
 			}
 		}
 		had := len(page.Rows)

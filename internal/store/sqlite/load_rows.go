@@ -38,7 +38,7 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 				return err
 			}
 			if row != nil && row.Execution.Partition != partition {
-				out.PutElsewhere(&row.Execution)
+				engine.PutElsewhere(&out, &row.Execution)
 			}
 			if row == nil || row.Execution.Partition != partition {
 				continue

@@ -159,7 +159,7 @@ func (w *twin) ExecutionPage(_ context.Context, partition int, ids []job.Executi
 		if e, ok := w.find(id); ok && e.Partition == partition {
 			out.Rows = append(out.Rows, w.row(e))
 		} else if ok {
-			out.PutElsewhere(&e)
+			engine.PutElsewhere(&out, &e)
 		}
 	}
 	return out, nil
