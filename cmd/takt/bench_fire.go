@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +68,7 @@ func (b *benchFire) measure(cmd *cobra.Command) (err error) {
 		}
 	}()
 	b.cfg.Server, b.cfg.Token = b.run.cfg.Server, b.run.cfg.Token
-	b.cfg.Meters = append(b.run.cfg.Meters, bench.This{})
+	b.cfg.Meters = append(slices.Clone(b.run.cfg.Meters), bench.This{})
 	r, err := bench.Fire(ctx, b.cfg)
 	if err != nil {
 		return b.run.explain(ctx, err)

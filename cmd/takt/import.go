@@ -66,7 +66,7 @@ year; one with an end, an interval or an nth weekday is written out as dates, wi
 	f.StringSliceVar(&m.weekly, "weekly", nil, "open weekdays, such as MON-FRI (default: all)")
 	f.IntVar(&m.through, "through", 0, "last year up to which rules without an end are written out (default: five years from now)")
 	f.BoolVar(&m.apply, "apply", false, "apply the calendar instead of printing it")
-	m.who.addFlags(cmd)
+	m.addFlags(cmd)
 	addForms(cmd, &m.format, []string{"yaml", "json"})
 	return cmd
 }
@@ -118,7 +118,7 @@ func (m *importCalendar) put(cmd *cobra.Command, g *global, doc *takt.Calendar) 
 	if err != nil {
 		return err
 	}
-	out, err := c.Apply(cmd.Context(), takt.ApplyRequest{Calendars: []takt.ApplyCalendar{{Calendar: *doc}}, Author: m.who.name(), Reason: m.reason})
+	out, err := c.Apply(cmd.Context(), takt.ApplyRequest{Calendars: []takt.ApplyCalendar{{Calendar: *doc}}, Author: m.name(), Reason: m.reason})
 	if err != nil {
 		return explain(cmd.Context(), "cannot apply calendar "+doc.Metadata.Name, err)
 	}

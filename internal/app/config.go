@@ -77,7 +77,7 @@ func (c Config) Validate() error {
 	if c.Listener == nil {
 		host, port, err := net.SplitHostPort(c.Listen)
 		if err == nil {
-			_, err = net.LookupPort("tcp", port)
+			_, err = net.DefaultResolver.LookupPort(context.Background(), "tcp", port) // of this machine's own list
 		}
 		if err != nil {
 			return job.Errorf(job.KindInvalid, "bad_listen", "%q is no address to listen on", c.Listen).WithField("listen").

@@ -98,9 +98,9 @@ func having(lines []line, at job.Instant) (names []string, is bool) {
 }
 
 // Explain judges what is known. It never guesses: what is not known is said.
-func (ev Evidence) Explain() Explanation {
+func (ev *Evidence) Explain() Explanation {
 	lines := linesOf(ev.InForce)
-	out := Explanation{At: ev.At, Zone: zoneOf(ev.Newest), Evidence: ev}
+	out := Explanation{At: ev.At, Zone: zoneOf(ev.Newest), Evidence: *ev}
 	names, is := having(lines, ev.At)
 	if !is {
 		names, is = ev.delayed(lines)

@@ -155,8 +155,12 @@ var calendarCases = []examCase{
 		again.At, again.IfRevision = noon+20, -1
 		next := d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{again}}).Calendars[0]
 		equal(tb, "the next life", []any{next.Action, next.Calendar.Revision, next.Calendar.CreatedAt}, []any{store.ActionCreated, int64(3), noon + 20})
-		equal(tb, "history", all(tb, func(p store.Page) ([]store.CalendarRevision, string, error) { return s.CalendarRevisions(ctx, "ns", "cn", p) },
-			func(v store.CalendarRevision) string { return fmt.Sprintf("%d %s %v", v.Calendar.Revision, v.Change.By, v.Deleted) }), "3 me false 2 you true 1 me false ")
+		equal(tb, "history", all(tb, func(p store.Page) ([]store.CalendarRevision, string, error) {
+			return s.CalendarRevisions(ctx, "ns", "cn", p)
+		},
+			func(v store.CalendarRevision) string {
+				return fmt.Sprintf("%d %s %v", v.Calendar.Revision, v.Change.By, v.Deleted)
+			}), "3 me false 2 you true 1 me false ")
 		v, err := s.CalendarRevision(ctx, "ns", "cn", 1)
 		wantVerdict(tb, "first", err, "ok")
 		equal(tb, "first", v.Calendar.Spec, first.Spec)

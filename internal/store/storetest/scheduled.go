@@ -51,10 +51,10 @@ func (d *desk) delayed(name, key string, at job.Instant) store.Triggered {
 // scheduledRow is a new execution that waits for its instant, as its owner writes it.
 func (d *desk) scheduledRow(at job.Instant, key string) job.Execution {
 	d.tb.Helper()
-	x, b := d.execution(job.ExecutionScheduled, job.ShardQueued)
+	_, b := d.execution(job.ExecutionScheduled, job.ShardQueued)
 	w := &b.Executions[0].Row
 	w.PlannedAt, w.Reason, w.RequestKey, w.Trigger = at, job.WaitDelay, key, job.TriggerRequest
-	x = *w
+	x := *w
 	d.commit(b)
 	return x
 }
