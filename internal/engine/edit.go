@@ -19,7 +19,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	}
 	e.plan()
 	cursors := e.cursorsOf(def.UID, entry)
-	if !e.settlePauses(entry, cursors) {
+	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
 	}
 	e.settleDebts(entry, cursors)
@@ -108,6 +108,18 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	d.hold()
 	e.writeCursor(d.cursor)
 	e.keepDue(d)
+}
+
+// lacksBefore tells that this very step made a debt or a hold under a revision that the entry does not bring: the next page
+// has it.
+func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
+	for _, c := range cursors {
+		_, written := e.step.cursors[dueKey{c.Job, c.Schedule}]
+		if written && entry.Before == nil && (c.Held != 0 || c.Owed != 0) && c.Revision != entry.Definition.Revision {
+			return true
+		}
+	}
+	return false
 }
 
 // settleDebts decides what a job owes and will not run: it is paused or disabled, or the schedule that owes it is not

@@ -179,15 +179,19 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		return true
 	}
 	cursors := e.cursorsOf(def.UID, entry)
-	if !e.settlePauses(entry, cursors) {
+	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
+	}
+	old := def
+	if entry.Before != nil {
+		old = entry.Before
 	}
 	e.unfollowJob(def.UID)
 	e.pokeWaits(def.UID)
 	done := true
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed != 0 {
-			e.giveUp(def, scheduleOf(def, c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted)
+			e.giveUp(def, scheduleOf(old, c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted)
 		}
 		if s := scheduleOf(def, c.Schedule); s != nil && c.Next != 0 && c.Next <= e.now.Wall {
 			left, all := e.pass(def, s, &c, c.Next, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
