@@ -163,15 +163,6 @@ func TestRollingUpgrade(t *testing.T) {
 	dsn := pgtest.Start(t).Empty(t)
 	fleet := []*upgraded{launch(t, older, dsn, "old-1"), launch(t, older, dsn, "old-2")}
 	next := fleet[1].addr // addresses of the new ones are not known yet: people and workers start with the old ones
-	st, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, NoMigrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	client := func(servers ...string) *takt.Client {
 		c, err := takt.NewClient(takt.ClientConfig{Servers: servers, RetryFor: time.Minute})
 		if err != nil {
@@ -200,6 +191,15 @@ func TestRollingUpgrade(t *testing.T) {
 	hire(t, takt.WorkerConfig{Servers: all, Name: "late", Slots: 16}, handler("late"))
 	acked := ask(t, c)
 	time.Sleep(20 * time.Second)
+	st, err := postgres.Open(t.Context(), postgres.Config{DSN: dsn, NoMigrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 
 	moved := made["each-second-0"]
 	spec := moved.Spec
