@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -112,7 +113,7 @@ func underFieldOf(err error, field string) error {
 
 // countRange counts the planned instants of a range, those that several schedules have once.
 func countRange(d *job.Definition, from, to job.Instant) (int64, error) {
-	lines := linesOf(d)
+	lines := slices.DeleteFunc(linesOf(d), func(l line) bool { return l.delayed() }) // no arithmetic tells those
 	if len(lines) == 0 {
 		return 0, job.Errorf(job.KindInvalid, "no_schedule", "the job %q has no schedule that names instants", d.Name).
 			WithHint("takt trigger runs it; a backfill is for the instants of a schedule")
