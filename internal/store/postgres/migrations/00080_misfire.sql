@@ -1,8 +1,0 @@
--- What schedules owe of the instants that nobody planned in time, how often they ran, and how often their job failed in a row.
---
--- +goose Up
-ALTER TABLE cursors ADD COLUMN owed bigint NOT NULL DEFAULT 0; -- first of the instants that will run yet
-ALTER TABLE cursors ADD COLUMN owed_to bigint NOT NULL DEFAULT 0;
-ALTER TABLE cursors ADD COLUMN runs bigint NOT NULL DEFAULT 0;
-ALTER TABLE cursors ADD COLUMN failures integer NOT NULL DEFAULT 0; -- written apart from the rest of the row
-CREATE INDEX cursors_owed ON cursors (partition, job, schedule) WHERE owed > 0;
