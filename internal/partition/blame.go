@@ -73,10 +73,12 @@ func (t *tenure) panicked() engine.About {
 func (t *tenure) alarms(res engine.Result) {
 	for _, facts := range [][]engine.Fact{res.Batch.Facts, res.Trace} {
 		for _, f := range facts {
-			if f.Kind == engine.FactSetAside && f.Reason != job.ReasonBadEntry { // those are logged where they are convicted
+			switch {
+			case f.Kind == engine.FactSetAside && f.Reason == job.WaitOverlap:
+				t.log.Info("a job's change waits", "what", f.Note, "job", f.Job, "execution", f.Execution)
+			case f.Kind == engine.FactSetAside && f.Reason != job.ReasonBadEntry: // those are logged where they are convicted
 				t.log.Error("set aside", "what", f.Note, "job", f.Job, "execution", f.Execution)
-			}
-			if f.Kind == engine.FactWorkerClock {
+			case f.Kind == engine.FactWorkerClock:
 				t.log.Warn("a worker's wall clock is wrong by more than 5 s; leases do not depend on it, but what its handlers do with the time may", "worker", f.Worker, "session", f.Session, "ahead", f.Note)
 			}
 		}
