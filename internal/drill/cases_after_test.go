@@ -14,9 +14,9 @@ import (
 // TestC61FanInOnce: three parents in three partitions end within milliseconds of each other, one of them in eight shards,
 // while servers are killed: what runs after all of them, and what runs after the one, runs once for each instant.
 func TestC61FanInOnce(t *testing.T) {
-	runs := 500
-	if testing.Short() {
-		runs = 60
+	runs := 60 // the 500 of the case with -seeds 100
+	if *manySeeds > 20 {
+		runs = 500
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 61, "a", "b")
