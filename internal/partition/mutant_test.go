@@ -30,23 +30,34 @@ func TestMutantNeverRests(t *testing.T) {
 	}
 }
 
-// A server says that it stops before it releases anything: who comes next does not wait for its rank.
+// A server says that it stops before it releases anything: who comes next does not wait for its rank. What a mutant does
+// depends on whether the other server looks between the two, so it gets several tries; the real one must never be late.
 func TestMutantReleasesUnsaid(t *testing.T) {
+	const tries = 40
 	for _, mutant := range []bool{false, true} {
-		inCity(t, 8, func(c *city) {
-			c.hints = &board{ears: map[int]func(int){}}
-			change := func(cfg *partition.Config) { cfg.Switches.ReleasesUnsaid = mutant }
-			a := c.join("a", 1, change)
-			c.join("b", 1, change)
-			c.until(20*time.Second, wanted(8, "a", "b"))
-			time.Sleep(1234 * time.Millisecond)
-			stop := c.track()
-			c.leave(a)
-			c.until(10*time.Second, wanted(8, "b"))
-			if _, gap := stop(); (gap > 300*time.Millisecond) != mutant {
-				t.Errorf("mutant %v: %v without an owner", mutant, gap)
+		late, n := 0, 0
+		for ; n < tries && (!mutant || late == 0); n++ {
+			inCity(t, 8, func(c *city) {
+				c.hints = &board{ears: map[int]func(int){}}
+				change := func(cfg *partition.Config) { cfg.Switches.ReleasesUnsaid = mutant }
+				a := c.join("a", 1, change)
+				c.join("b", 1, change)
+				c.until(20*time.Second, wanted(8, "a", "b"))
+				time.Sleep(1234*time.Millisecond + time.Duration(n)*37*time.Millisecond)
+				stop := c.track()
+				c.leave(a)
+				c.until(10*time.Second, wanted(8, "b"))
+				if _, gap := stop(); gap > 300*time.Millisecond {
+					late++
+				}
+			})
+			if !mutant && n == 9 {
+				break
 			}
-		})
+		}
+		if (late > 0) != mutant {
+			t.Errorf("mutant %v: %d of %d times late", mutant, late, n)
+		}
 	}
 }
 
