@@ -6,12 +6,23 @@ import (
 	"time"
 )
 
-// pollPause is the least time between two polls that brought nothing, in case they come back at once.
+// pollPause is the longest pause between polls that come back at once and bring nothing.
 const pollPause = 100 * time.Millisecond
+
+// emptyPause is how long to wait before the next poll, when so many in a row have come back at once and brought nothing. The first
+// is part of the protocol: the server answers so a poll that a report overtook, to hear how many slots are free now. A pause
+// there would leave free slots idle several times a second. What goes on like that is somebody's fault and must not spin.
+func emptyPause(inRow int) time.Duration {
+	if inRow < 2 {
+		return 0
+	}
+	return min(5*time.Millisecond<<min(inRow-2, 10), pollPause)
+}
 
 // pollLoop asks for work, one poll at a time, until ctx ends.
 func (s *session) pollLoop(ctx context.Context) {
 	b := backoff{max: s.callTimeout, jitter: s.w.cfg.Jitter}
+	empty := 0
 	for ctx.Err() == nil {
 		began := s.w.now()
 		news, err := s.poll(ctx)
@@ -25,13 +36,18 @@ func (s *session) pollLoop(ctx context.Context) {
 			pause(ctx, wait)
 		default:
 			b.reset()
-			switch {
+			if news || s.w.now()-began >= pollPause {
+				empty = 0
+			} else {
+				empty++
+			}
+			switch wait := emptyPause(empty); {
 			case news:
 				// What came is reported at the instant at which the next poll is due: the jitter keeps the
 				// two loops apart.
 				pause(ctx, s.w.cfg.Jitter(time.Microsecond))
-			case s.w.now()-began < pollPause:
-				pause(ctx, pollPause+s.w.cfg.Jitter(pollPause))
+			case wait > 0:
+				pause(ctx, wait+s.w.cfg.Jitter(wait))
 			}
 		}
 	}

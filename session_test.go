@@ -222,6 +222,27 @@ func TestPollIsAskedAgain(t *testing.T) {
 	})
 }
 
+// A poll that a report overtook is answered at once, and empty: no slot may idle for it. A server that goes on like that is not
+// asked in a tight loop either.
+func TestEmptyPolls(t *testing.T) {
+	s := play(t, WorkerConfig{}, map[string]Handler{"h": func(context.Context, *Task) error { return nil }}, func(s *stage, _ *Worker) {
+		s.on("poll", func([]byte) (any, *Problem) { return PollResponse{Epoch: 7}, nil })
+		s.until(22 * time.Second)
+	})
+	all := s.spoken("poll")[1:] // the first hung for its 20 s
+	if len(all) < 3 || all[1].at != all[0].at {
+		t.Fatalf("polls %+v: the second must come at once behind the first", all)
+	}
+	for i, p := range all[2:] {
+		if pause, least := p.at-all[i+1].at, min(5*time.Millisecond<<i, pollPause); pause < least || pause > 2*least {
+			t.Errorf("poll %d came %v behind the one before, want %v to %v", i+3, pause, least, 2*least)
+		}
+	}
+	if len(all) < 10 || len(all) > 24 {
+		t.Errorf("%d polls in 2 s", len(all))
+	}
+}
+
 func TestProgressGoesOut(t *testing.T) {
 	h := func(_ context.Context, t *Task) error {
 		for i := range int64(5) {

@@ -62,9 +62,13 @@ must have no jobs, unless --force is given.`,
 	f.IntVar(&b.cfg.Payload, "payload", 100, "bytes of each execution's parameters, about")
 	f.BoolVar(&b.cfg.Keys, "keys", false, "give each request an idempotency key")
 	f.BoolVar(&b.cfg.Force, "force", false, "also in a namespace or directory that has jobs")
-	f.StringVar(&b.profile, "cpu-profile", "", "file for a CPU profile of this process")
+	addProfile(cmd, &b.profile)
 	addOutput(cmd, &b.format)
 	return cmd
+}
+
+func addProfile(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "cpu-profile", "", "file for a CPU profile of this process")
 }
 
 func (b *benchRun) run(cmd *cobra.Command) (err error) {
@@ -94,7 +98,7 @@ func (b *benchRun) run(cmd *cobra.Command) (err error) {
 		}()
 	}
 	b.cfg.Meters = append(b.cfg.Meters, bench.This{})
-	result, err := b.profiled(ctx)
+	result, err := profiled(ctx, b.profile, b.cfg, bench.Run)
 	if err != nil {
 		return b.explain(ctx, err)
 	}
@@ -161,19 +165,19 @@ func (b *benchRun) serve(ctx context.Context, where app.Config) (stop func() err
 	return undo, nil
 }
 
-// profiled is the run, with a CPU profile if one is wanted.
-func (b *benchRun) profiled(ctx context.Context) (*bench.Result, error) {
-	if b.profile == "" {
-		return bench.Run(ctx, b.cfg)
+// profiled runs a benchmark, with a CPU profile of it in a file if one is named.
+func profiled[C, R any](ctx context.Context, file string, cfg C, run func(context.Context, C) (R, error)) (result R, err error) {
+	if file == "" {
+		return run(ctx, cfg)
 	}
-	f, err := os.Create(b.profile)
+	f, err := os.Create(file)
 	if err != nil {
-		return nil, usage("--cpu-profile: " + err.Error())
+		return result, usage("--cpu-profile: " + err.Error())
 	}
 	if err := pprof.StartCPUProfile(f); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return result, errors.Join(err, f.Close())
 	}
-	result, err := bench.Run(ctx, b.cfg)
+	result, err = run(ctx, cfg)
 	pprof.StopCPUProfile()
 	return result, errors.Join(err, f.Close())
 }

@@ -35,11 +35,12 @@ given.`,
 	f.IntVar(&b.cfg.PerJob, "per-job", 1, "schedules of one job, at most 30")
 	f.IntVar(&b.cfg.Rate, "rate", 1_000, "instants in a second, over all schedules")
 	f.DurationVar(&b.cfg.For, "for", 0, "how long they come due (default 1m)")
-	f.DurationVar(&b.cfg.Lead, "lead", 0, "from the begin of loading to the first instant (default: 30 s and 2 ms for each schedule)")
+	f.DurationVar(&b.cfg.Lead, "lead", 0, "from the begin of loading to the first instant (default: 95 s and 2 ms for each schedule)")
 	f.DurationVar(&b.cfg.Idle, "idle", 0, "how long the cost of schedules that are not due is measured (default 10s)")
 	f.IntVar(&b.cfg.Workers, "workers", 1, "SDK workers, in this process")
 	f.IntVar(&b.cfg.Slots, "slots", 1000, "handlers that each of them runs at once")
 	f.BoolVar(&b.cfg.Force, "force", false, "also in a namespace or directory that has jobs")
+	addProfile(cmd, &b.run.profile)
 	addOutput(cmd, &b.run.format)
 	return cmd
 }
@@ -69,7 +70,7 @@ func (b *benchFire) measure(cmd *cobra.Command) (err error) {
 	}()
 	b.cfg.Server, b.cfg.Token = b.run.cfg.Server, b.run.cfg.Token
 	b.cfg.Meters = append(slices.Clone(b.run.cfg.Meters), bench.This{})
-	r, err := bench.Fire(ctx, b.cfg)
+	r, err := profiled(ctx, b.run.profile, b.cfg, bench.Fire)
 	if err != nil {
 		return b.run.explain(ctx, err)
 	}

@@ -46,6 +46,9 @@ type Fired struct {
 	RSS       float64   `json:"residentBytes"` // of this process, at its end
 }
 
+// nearing is how long before the first instant nothing is idle any more: what is due within a minute is read ahead.
+const nearing = 65 * time.Second
+
 func (c FireConfig) filled() (FireConfig, error) {
 	orElse(&c.Schedules, 100_000)
 	orElse(&c.PerJob, 1)
@@ -59,7 +62,7 @@ func (c FireConfig) filled() (FireConfig, error) {
 		c.Idle = 10 * time.Second
 	}
 	if c.Lead == 0 {
-		c.Lead = 20*time.Second + time.Duration(c.Schedules)*time.Second/500 + c.Idle
+		c.Lead = 20*time.Second + time.Duration(c.Schedules)*time.Second/500 + c.Idle + nearing
 	}
 	if c.Namespace == "" {
 		c.Namespace = "bench"
@@ -72,8 +75,8 @@ func (c FireConfig) filled() (FireConfig, error) {
 		return c, errors.New("schedules, rate, workers and slots are at least 1, schedules of one job at most 30, times at least 1 s")
 	case c.Schedules < c.Rate:
 		return c, fmt.Errorf("%d schedules cannot come due %d times in a second: one fires once in a second at most", c.Schedules, c.Rate)
-	case c.Lead <= c.Idle:
-		return c, errors.New("the first instant must lie behind loading and the idle time")
+	case c.Lead <= c.Idle+nearing:
+		return c, fmt.Errorf("the first instant must lie behind loading, the idle time and another %v", nearing)
 	}
 	return c, nil
 }
@@ -208,10 +211,10 @@ func (f *firing) measure(ctx context.Context, client *takt.Client) (*Fired, erro
 	}
 	out := &Fired{Schedules: f.cfg.Schedules, Load: time.Since(begun).Round(time.Millisecond).Seconds(), Expected: len(f.seen)}
 	first := time.UnixMilli(f.from)
-	if left := time.Until(first); left < f.cfg.Idle+2*time.Second {
+	if left := time.Until(first) - nearing; left < f.cfg.Idle+2*time.Second {
 		return nil, fmt.Errorf("loading took %v, and the first instant comes %v after its begin: give more lead", time.Since(begun).Round(time.Second), f.cfg.Lead)
 	}
-	idle, err := f.cores(ctx, time.Until(first)-f.cfg.Idle-time.Second, f.cfg.Idle, nil)
+	idle, err := f.cores(ctx, time.Until(first)-nearing-f.cfg.Idle, f.cfg.Idle, nil)
 	if err != nil {
 		return nil, err
 	}
