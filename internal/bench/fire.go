@@ -219,11 +219,10 @@ func (f *firing) measure(ctx context.Context, client *takt.Client) (*Fired, erro
 		return nil, err
 	}
 	out.IdleCPU = idle
-	at := time.Now()
 	if out.BusyCPU, err = f.cores(ctx, time.Until(first), f.cfg.For+patience, f.done); err != nil {
 		return nil, err
 	}
-	out.Seconds = time.Since(at).Round(time.Millisecond).Seconds()
+	out.Seconds = time.Since(first).Round(time.Millisecond).Seconds()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out.Lost, out.Repeated, out.Lateness = f.left, f.again, quantiles(f.late)
