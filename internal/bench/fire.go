@@ -184,6 +184,9 @@ func (f *firing) load(ctx context.Context, client *takt.Client) error {
 	for i := 0; i < f.cfg.Schedules; i += f.cfg.PerJob {
 		j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: fmt.Sprintf("fire-%08d", i)},
 			Spec: takt.JobSpec{Pool: poolName, Handler: handler, Params: json.RawMessage(strconv.Itoa(i))}}
+		if f.cfg.PerJob > 1 { // its instants lie close together, and none shall wait for another
+			j.Spec.Overlap = &takt.OverlapSpec{Policy: "allow"}
+		}
 		for n := i; n < min(i+f.cfg.PerJob, f.cfg.Schedules); n++ {
 			s := takt.NamedSchedule{Name: fmt.Sprintf("s%d", n-i), Every: takt.Duration(time.Duration(f.every) * time.Millisecond),
 				Phase: takt.Duration(time.Duration(f.phase(n)) * time.Millisecond), StartAt: &start, EndAt: &end}
