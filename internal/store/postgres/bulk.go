@@ -138,14 +138,12 @@ func (c *commit) findBulk(ctx context.Context) error {
 	}
 	from, to := store.BulkRange(c.consumed)
 	var found []store.BulkRow
-	err := c.store.read(ctx, "look at the inbox", func(r *link) error {
-		return r.each(qBulkRows, []any{c.fence.Partition, from, to}, func(rows pgx.Rows) error {
-			var r store.BulkRow
-			err := rows.Scan(&r.ID, &r.Items, &r.Taken)
-			found = append(found, r)
-			return err
-		})
-	})
+	err := c.store.ask(ctx, "look at the inbox", question{qBulkRows, []any{c.fence.Partition, from, to}, func(rows pgx.Rows) error {
+		var r store.BulkRow
+		err := rows.Scan(&r.ID, &r.Items, &r.Taken)
+		found = append(found, r)
+		return err
+	}})
 	c.taken, c.consumed = store.TakeBulk(found, c.consumed)
 	return err
 }

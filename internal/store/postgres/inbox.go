@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,7 @@ import (
 
 var (
 	qInbox = statement(`SELECT ` + entryColumns + `, items, taken FROM inbox
-		WHERE partition BETWEEN $1 AND $1 AND rank BETWEEN $2 AND $2 ORDER BY partition, rank, id LIMIT $3`)
+		WHERE partition BETWEEN $1 AND $1 ORDER BY partition, rank, id LIMIT $2`)
 	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
 	qQueuedOf = statement(`SELECT id FROM executions
@@ -21,104 +22,175 @@ var (
 		ORDER BY namespace, job, id LIMIT $5`)
 )
 
+// errMore says that a page needs more than can be asked at once.
+var errMore = errors.New("more is to be read")
+
 // InboxPage implements store.Engine.
 func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
-	var out engine.InboxPage
-	err := s.read(ctx, "read inbox", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		found := store.Pageful[entry]{Limit: limit}
-		for _, rank := range []int64{entryFirst, entryRest} {
-			if err := r.each(qInbox, []any{partition, rank, limit + 1 - len(found.Rows)}, func(rows pgx.Rows) error {
-				return eachEntry(rows, func(e entry) error { return found.Add(e, store.SizeOfEntry(&e.Entry)) })
-			}); err != nil {
+	const op = "read inbox"
+	out, err := s.quickInbox(ctx, op, partition, limit)
+	if errors.Is(err, errMore) {
+		err = s.read(ctx, op, func(r *link) error {
+			found := page{entries: store.Pageful[entry]{Limit: limit}}
+			if _, err := r.ask(found.first(partition)); err != nil {
 				return err
 			}
-			if found.More {
-				break
+			j := newJoining(found.entries.Rows)
+			if _, err := r.ask(j.sets()); err != nil {
+				return err
 			}
-		}
-		out.Partial = found.More
-		out.Entries, err = joined(r, partition, found.Rows)
-		return err
-	})
+			out, err = found.joined(partition, j, r)
+			return err
+		})
+	}
 	if err != nil {
 		return engine.InboxPage{}, err
 	}
 	return out, nil
 }
 
-// joined adds to entries what they refer to: the revision that each is about, cursors and places of its job, deleted or not.
-func joined(r *link, partition int, entries []entry) (all []engine.Entry, err error) {
-	known, cursors, places := noDefinitions(), map[job.UID][]job.Cursor{}, map[job.UID]engine.Entry{}
-	if err := joinSets(r, entries, known, cursors, places); err != nil {
-		return nil, err
+// quickInbox reads the page in one or two ways to the database, each a snapshot of its own. When the partition was committed to in
+// between they do not belong together, and that is errMore, as is what only some entries want.
+func (s *Store) quickInbox(ctx context.Context, op string, partition, limit int) (engine.InboxPage, error) {
+	found := page{entries: store.Pageful[entry]{Limit: limit}}
+	if err := s.ask(ctx, op, found.first(partition)...); err != nil {
+		return engine.InboxPage{}, err
 	}
-	for i := range entries {
-		e := &entries[i]
-		if !e.Job.IsZero() {
-			e.Definition, e.Cursors = known.of[version{e.Job, e.revision}], slices.Clone(cursors[e.Job])
-			e.Planner, e.Place = places[e.Job].Planner, places[e.Job].Place
-			if e.Before, err = before(r, known, e.Definition, e.Cursors); err != nil {
-				return nil, err
-			}
-			if err := store.JoinRunning(&e.Entry, func(id job.ExecutionID) (bool, error) {
-				var one int
-				return r.one(qLives, []any{[16]byte(id)}, &one)
-			}); err != nil {
-				return nil, err
-			}
-			if e.Kind == engine.EntryBackfill {
-				if e.Backfill, err = findBackfill(r, e.Execution); err != nil {
-					return nil, err
-				}
-			}
-			if e.Kind == engine.EntryCancelJob && e.Definition != nil {
-				if err := queued(r, partition, e); err != nil {
-					return nil, err
-				}
-			}
+	j := newJoining(found.entries.Rows)
+	if sets := j.sets(); len(sets) > 0 {
+		var seq int64
+		var last job.Token
+		if err := s.ask(ctx, op, append(sets, seqIs(partition, &seq, &last))...); err != nil {
+			return engine.InboxPage{}, err
 		}
-		all = append(all, e.Entry)
+		if seq != found.seq {
+			return engine.InboxPage{}, errMore
+		}
 	}
-	return all, nil
+	return found.joined(partition, j, nil)
 }
 
-// joinSets reads what a page of entries refers to, in a query each.
-func joinSets(r *link, entries []entry, known definitions, cursors map[job.UID][]job.Cursor, places map[job.UID]engine.Entry) error {
-	var uids [][16]byte
-	var versions []version
+// page is a page of the inbox before what its entries refer to is added.
+type page struct {
+	seq     int64
+	last    job.Token
+	entries store.Pageful[entry]
+}
+
+func (p *page) first(partition int) []question {
+	return []question{seqIs(partition, &p.seq, &p.last), {qInbox, []any{partition, p.entries.Limit + 1}, func(rows pgx.Rows) error {
+		return eachEntry(rows, func(e entry) error { return p.entries.Add(e, store.SizeOfEntry(&e.Entry)) })
+	}}}
+}
+
+// joined is the page with the revision that each entry is about, and cursors and places of its job, deleted or not. With no link
+// what some entries want besides is errMore.
+func (p *page) joined(partition int, j *joining, r *link) (out engine.InboxPage, err error) {
+	if p.seq < 0 {
+		return out, noPartition(partition)
+	}
+	out.Seq, out.Partial = p.seq, p.entries.More
+	if err := j.calendars(r); err != nil {
+		return out, err
+	}
+	for i := range p.entries.Rows {
+		e := &p.entries.Rows[i]
+		if !e.Job.IsZero() {
+			if err := j.join(r, partition, e); err != nil {
+				return out, err
+			}
+		}
+		out.Entries = append(out.Entries, e.Entry)
+	}
+	return out, nil
+}
+
+// joining is what the entries of a page refer to.
+type joining struct {
+	known    definitions
+	found    []*job.Definition
+	versions []version
+	uids     [][16]byte
+	cursors  map[job.UID][]job.Cursor
+	places   map[job.UID]engine.Entry
+}
+
+func newJoining(entries []entry) *joining {
+	j := &joining{known: noDefinitions(), cursors: map[job.UID][]job.Cursor{}, places: map[job.UID]engine.Entry{}}
 	for i := range entries {
 		if uid := entries[i].Job; !uid.IsZero() {
-			versions = append(versions, version{uid, entries[i].revision})
-			if _, seen := cursors[uid]; !seen {
-				cursors[uid] = nil
-				uids = append(uids, uid)
+			j.versions = append(j.versions, version{uid, entries[i].revision})
+			if _, seen := j.cursors[uid]; !seen {
+				j.cursors[uid] = nil
+				j.uids = append(j.uids, uid)
 			}
 		}
 	}
-	if len(uids) == 0 {
+	return j
+}
+
+// sets are the questions whose answers the entries refer to, one for each kind of rows.
+func (j *joining) sets() []question {
+	if len(j.uids) == 0 {
 		return nil
 	}
-	if err := known.fetch(r, versions); err != nil {
+	return []question{
+		j.known.question(j.versions, &j.found),
+		{qCursorsOf, []any{j.uids}, func(rows pgx.Rows) error {
+			c, err := scanCursor(rows)
+			j.cursors[c.Job] = append(j.cursors[c.Job], c)
+			return err
+		}},
+		{qPlaces, []any{j.uids}, func(rows pgx.Rows) error {
+			var uid job.UID
+			var e engine.Entry
+			err := rows.Scan((*[16]byte)(&uid), &e.Planner, &e.Place)
+			j.places[uid] = e
+			return err
+		}},
+	}
+}
+
+func (j *joining) calendars(r *link) error {
+	missing := j.known.calendars.Missing(j.found...)
+	switch {
+	case len(missing) == 0:
+		return nil
+	case r == nil:
+		return errMore
+	}
+	err := readCalendars(r, j.known.calendars, missing)
+	j.known.calendars.Fill(j.found...)
+	return err
+}
+
+// join adds to an entry what it refers to.
+func (j *joining) join(r *link, partition int, e *entry) (err error) {
+	e.Definition, e.Cursors = j.known.of[version{e.Job, e.revision}], slices.Clone(j.cursors[e.Job])
+	e.Planner, e.Place = j.places[e.Job].Planner, j.places[e.Job].Place
+	if e.Before, err = before(r, j.known, e.Definition, e.Cursors); err != nil {
 		return err
 	}
-	if err := r.each(qCursorsOf, []any{uids}, func(rows pgx.Rows) error {
-		c, err := scanCursor(rows)
-		cursors[c.Job] = append(cursors[c.Job], c)
-		return err
+	if err := store.JoinRunning(&e.Entry, func(id job.ExecutionID) (bool, error) {
+		if r == nil {
+			return false, errMore
+		}
+		var one int
+		return r.one(qLives, []any{[16]byte(id)}, &one)
 	}); err != nil {
 		return err
 	}
-	return r.each(qPlaces, []any{uids}, func(rows pgx.Rows) error {
-		var uid job.UID
-		var e engine.Entry
-		err := rows.Scan((*[16]byte)(&uid), &e.Planner, &e.Place)
-		places[uid] = e
+	switch {
+	case e.Kind != engine.EntryBackfill && (e.Kind != engine.EntryCancelJob || e.Definition == nil):
+		return nil
+	case r == nil:
+		return errMore
+	case e.Kind == engine.EntryBackfill:
+		e.Backfill, err = findBackfill(r, e.Execution)
 		return err
-	})
+	default:
+		return queued(r, partition, e)
+	}
 }
 
 func queued(r *link, partition int, e *entry) error {
@@ -131,10 +203,13 @@ func queued(r *link, partition int, e *entry) error {
 	})
 }
 
-// before is the revision under which instants are held back by a pause or owed, when d is a newer one.
+// before (without a link: errMore) is the revision under which instants are held back by a pause or owed, when d is a newer one.
 func before(r *link, known definitions, d *job.Definition, cursors []job.Cursor) (old *job.Definition, err error) {
 	for _, c := range cursors {
 		if d != nil && (c.Held != 0 || c.Owed != 0) && c.Revision != d.Revision {
+			if r == nil {
+				return nil, errMore
+			}
 			if old, err = known.get(r, version{d.UID, c.Revision}); err != nil {
 				return nil, err
 			}

@@ -54,9 +54,13 @@ var (
 func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
 	found, err := r.one(qSeq, []any{partition}, &seq, (*int64)(&last))
 	if err == nil && !found {
-		err = job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
+		err = noPartition(partition)
 	}
 	return seq, last, err
+}
+
+func noPartition(partition int) error {
+	return job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
 }
 
 // LoadPartition implements store.Engine.
@@ -111,30 +115,42 @@ func noDefinitions() definitions {
 
 // fetch reads those of some versions that are not known, in one query.
 func (d definitions) fetch(r *link, versions []version) error {
+	var missing []version
+	for _, v := range versions {
+		if _, known := d.of[v]; !known {
+			missing = append(missing, v)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	var found []*job.Definition
+	q := d.question(missing, &found)
+	if err := r.each(q.q, q.args, q.row); err != nil {
+		return err
+	}
+	return addCalendars(r, d.calendars, found...)
+}
+
+// question asks for versions; their calendars are to be added to what is found.
+func (d definitions) question(versions []version, found *[]*job.Definition) question {
 	var uids [][16]byte
 	var revisions []int64
 	for _, v := range versions {
-		if _, known := d.of[v]; !known {
+		if _, asked := d.of[v]; !asked {
 			d.of[v] = nil
 			uids, revisions = append(uids, v.uid), append(revisions, v.revision)
 		}
 	}
-	if len(uids) == 0 {
-		return nil
-	}
-	var found []*job.Definition
-	if err := r.each(qVersions, []any{uids, revisions}, func(rows pgx.Rows) error {
+	return question{qVersions, []any{uids, revisions}, func(rows pgx.Rows) error {
 		var asked int64
 		got, err := scanDefinition(rows, &asked)
 		if err == nil {
 			d.of[version{got.UID, asked}] = got
-			found = append(found, got)
+			*found = append(*found, got)
 		}
 		return err
-	}); err != nil {
-		return err
-	}
-	return addCalendars(r, d.calendars, found...)
+	}}
 }
 
 // get is nil when the job is gone.

@@ -130,6 +130,13 @@ func defaults(c *Config) {
 var hot = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off",
 	"plan_cache_mode": "force_generic_plan", "jit": "off"}
 
+// reading are the settings of the pages of engines: hot, and each transaction is one snapshot and writes nothing.
+var reading = func() map[string]string {
+	with := maps.Clone(hot)
+	with["default_transaction_isolation"], with["default_transaction_read_only"] = "repeatable read", "on"
+	return with
+}()
+
 // listing are the settings of lists: hot, and what an index does not give in order is not sorted, see orderedBy.
 var listing = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off",
 	"enable_sort": "off", "enable_incremental_sort": "off", "plan_cache_mode": "force_generic_plan", "jit": "off"}
@@ -146,7 +153,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		{&s.commits, "commits", c.Commits, half, hot},
 		{&s.keeper, "keeper", 2, half, map[string]string{"jit": "off"}},
 		{&s.takers, "takers", takers, half, map[string]string{"jit": "off"}},
-		{&s.engines, "engines", c.Engines, long, hot},
+		{&s.engines, "engines", c.Engines, long, reading},
 		{&s.people, "people", c.People, long, hot},
 		{&s.lists, "lists", c.Lists, short, listing},
 	} {
