@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,53 +32,87 @@ func (s *Store) ask(ctx context.Context, op string, all ...question) error {
 			return s.failed(op, silent(ctx, err))
 		}
 		l := &link{conn: c.Conn(), ctx: bounded}
-		rows, err := l.ask(all)
-		stale := err != nil && rows == 0 && c.Conn().IsClosed() && bounded.Err() == nil
+		got, err := l.ask(all...)
 		c.Release()
-		if !stale || n > s.engines.Config().MaxConns || pgconn.Timeout(err) { // else the next connection, as in begin
-			if err != nil {
-				err = s.failed(op, silent(ctx, err))
-			}
-			return err
+		if err == nil {
+			return nil
+		}
+		if !got.stale || n > s.engines.Config().MaxConns { // else the next connection, as in begin
+			return s.failed(op, silent(ctx, err))
 		}
 	}
 }
 
-// ask sends the questions in one write and takes in their rows; rows is how many there were.
-func (l *link) ask(all []question) (rows int, err error) {
-	if len(all) == 0 {
-		return 0, nil
+// answers is what came of some questions.
+type answers struct {
+	answered int               // questions
+	rows     int               // of all
+	tag      pgconn.CommandTag // of the last
+	stale    bool              // the connection was closed already
+}
+
+// errNotBegun ends a transaction whose BEGIN is not answered.
+var errNotBegun = errors.New("the transaction did not begin in time")
+
+// ask sends questions in one write, behind BEGIN if that is due, and takes in their rows.
+func (l *link) ask(all ...question) (got answers, err error) {
+	first := l.fresh
+	if len(all) == 0 && !first {
+		return got, nil
+	}
+	if first {
+		all = append([]question{{qBegin, nil, nil}}, all...)
+		l.fresh = false
+	}
+	ctx, begun := l.ctx, func() bool { return true }
+	if first {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		timer := time.AfterFunc(beginMost, func() { cancel(errNotBegun) })
+		defer timer.Stop()
+		begun = timer.Stop
 	}
 	var batch pgx.Batch
 	for i := range all {
 		batch.Queue(texts[all[i].q], all[i].args...)
 	}
-	results := l.conn.SendBatch(l.ctx, &batch)
-	defer func() { err = errors.Join(err, results.Close()) }()
+	results := l.conn.SendBatch(ctx, &batch)
 	for i := range all {
-		n, err := answer(results, all[i].row)
-		if rows += n; err != nil {
-			return rows, err
+		if err = got.take(results, all[i].row); err != nil {
+			break
 		}
+		got.answered++
+		begun()
 	}
-	return rows, nil
+	err = cmp.Or(err, results.Close())
+	if err != nil && errors.Is(context.Cause(ctx), errNotBegun) {
+		return got, silence(err)
+	}
+	got.stale = err != nil && got.answered == 0 && got.rows == 0 && l.conn.IsClosed() && l.ctx.Err() == nil && !pgconn.Timeout(err)
+	l.stale = l.stale || first && got.stale
+	return got, err
 }
 
-func answer(results pgx.BatchResults, row func(pgx.Rows) error) (n int, err error) {
+func (a *answers) take(results pgx.BatchResults, row func(pgx.Rows) error) error {
 	rows, err := results.Query()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		n++
+		if a.rows++; row == nil {
+			continue
+		}
 		if err := row(rows); errors.Is(err, store.ErrEnough) {
-			return n, nil
+			return nil
 		} else if err != nil {
-			return n, err
+			return err
 		}
 	}
-	return n, rows.Err()
+	rows.Close()
+	a.tag = rows.CommandTag()
+	return rows.Err()
 }
 
 // seqIs asks for the partition's newest commit in the snapshot; -1 when there is no such partition.

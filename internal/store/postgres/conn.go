@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,16 +28,38 @@ func statement(text string) query {
 type link struct {
 	conn *pgx.Conn
 	ctx  context.Context //nolint:containedctx // a link lives as long as one call of write, read or look, whose context this is
+
+	fresh bool       // the transaction has not begun: BEGIN goes along with the first statement
+	stale bool       // the connection was closed before it took that
+	last  []question // go along with COMMIT
+}
+
+// begin begins the transaction by itself.
+func (l *link) begin() error {
+	_, err := l.ask()
+	return err
 }
 
 // exec runs a statement and returns the number of rows it touched.
 func (l *link) exec(q query, args ...any) (int64, error) {
+	if l.fresh {
+		got, err := l.ask(question{q, args, nil})
+		return got.tag.RowsAffected(), err
+	}
 	tag, err := l.conn.Exec(l.ctx, texts[q], args...)
 	return tag.RowsAffected(), err
 }
 
 // one reads one row into dest; false when there is none.
 func (l *link) one(q query, args []any, dest ...any) (bool, error) {
+	if l.fresh {
+		found := false
+		_, err := l.ask(question{q, args, func(rows pgx.Rows) error {
+			found = true
+			return cmp.Or(rows.Scan(dest...), store.ErrEnough)
+		}})
+		return found && err == nil, err
+	}
 	err := l.conn.QueryRow(l.ctx, texts[q], args...).Scan(dest...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
@@ -47,6 +70,10 @@ func (l *link) one(q query, args []any, dest ...any) (bool, error) {
 // each reads the rows of a query, all of them or until row returns store.ErrEnough. Nothing else may be asked of the
 // link before it returns.
 func (l *link) each(q query, args []any, row func(pgx.Rows) error) error {
+	if l.fresh {
+		_, err := l.ask(question{q, args, row})
+		return err
+	}
 	rows, err := l.conn.Query(l.ctx, texts[q], args...)
 	if err != nil {
 		return err
@@ -69,9 +96,11 @@ const (
 	writeMost = 15 * time.Second
 )
 
-const (
-	beginWrite = `BEGIN`
-	beginRead  = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+const beginRead = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
+
+var (
+	qBegin  = statement(`BEGIN`)
+	qCommit = statement(`COMMIT`)
 )
 
 // begin begins a transaction on a connection of the pool. One that the database has closed meanwhile shows only now, and
@@ -107,6 +136,17 @@ func (s *Store) write(ctx context.Context, op string, fn func(*link) error) erro
 }
 
 func (s *Store) writeOn(ctx context.Context, on *pool, op string, fn func(*link) error) error {
+	return s.writeInFew(ctx, on, op, func(l *link) error {
+		if err := l.begin(); err != nil {
+			return err
+		}
+		return fn(l)
+	})
+}
+
+// writeInFew is writeOn with fewer ways to the database: BEGIN goes along with the first statement of fn, which must ask by exec, one,
+// each or ask, and what it leaves in link.last with COMMIT.
+func (s *Store) writeInFew(ctx context.Context, on *pool, op string, fn func(*link) error) error {
 	for n := 1; ; n++ {
 		err := s.transact(ctx, on, op, fn)
 		var pg *pgconn.PgError
@@ -120,35 +160,55 @@ func raced(code string) bool {
 	return code == codeSerialization || code == codeDeadlock || code == codeUnique
 }
 
+// transact runs fn in a transaction. A connection that the database has closed meanwhile shows only with BEGIN, and the next
+// is taken, as in begin.
 func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link) error) error {
-	c, err := on.begin(ctx, beginWrite)
-	if err != nil {
-		return s.failed(op, silent(ctx, err))
+	for n := int32(0); ; n++ {
+		c, err := on.Acquire(ctx)
+		if err != nil {
+			return s.failed(op, silent(ctx, err))
+		}
+		stale, err := s.transactOn(ctx, c, on.patience, op, fn)
+		c.Release() // a connection with a transaction that is still open is closed, which rolls back
+		if !stale || n > on.Config().MaxConns {
+			return err
+		}
 	}
-	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
+}
+
+func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, most time.Duration, op string, fn func(*link) error) (stale bool, err error) {
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
 	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(on.patience, writeMost))
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(most, writeMost))
 	defer cancel()
-	l := &link{conn: c.Conn(), ctx: patience}
+	l := &link{conn: c.Conn(), ctx: patience, fresh: true}
 	open := true
 	defer func() {
-		if open { // fn failed or panicked
+		if open && !l.fresh { // fn failed or panicked
 			l.end()
 		}
 	}()
 	if err := fn(l); err != nil {
-		return s.failed(op, silent(ctx, err))
+		return l.stale && ctx.Err() == nil, s.failed(op, silent(ctx, err))
 	}
-	open = false
-	tag, err := l.conn.Exec(patience, `COMMIT`)
-	if err == nil && tag.String() == "ROLLBACK" {
-		return errorf(op, "commit_refused", "the transaction had failed before")
+	if l.fresh && len(l.last) == 0 { // nothing was asked
+		return false, nil
 	}
-	if err != nil {
-		return classifyCommit(op, err)
+	got, err := l.ask(append(l.last, question{qCommit, nil, nil})...)
+	var pg *pgconn.PgError
+	switch {
+	case err == nil && got.tag.String() == "ROLLBACK":
+		open = false
+		return false, errorf(op, "commit_refused", "the transaction had failed before")
+	case err == nil:
+		open = false
+		return false, nil
+	case got.answered < len(l.last) && errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR": // of a statement before the COMMIT
+		return false, s.failed(op, err)
+	default:
+		open = false
+		return false, classifyCommit(op, err)
 	}
-	return nil
 }
 
 // end closes a transaction without its effects; where that fails the pool throws the connection away, which does it as well.
@@ -195,10 +255,14 @@ func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link
 // silent tells a time-out of ours from the caller's own.
 func silent(ctx context.Context, err error) error {
 	if ctx.Err() == nil && pgconn.Timeout(err) {
-		return errorf("database", "database_silent", "no answer came in time").
-			WithHint("look whether the database stands still, and at the network between").WithCause(plain(err))
+		return silence(err)
 	}
 	return err
+}
+
+func silence(err error) error {
+	return errorf("database", "database_silent", "no answer came in time").
+		WithHint("look whether the database stands still, and at the network between").WithCause(plain(err))
 }
 
 // failed is classify, and draws the adapter's own consequences: a database that became a standby is looked for anew on

@@ -32,11 +32,11 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 	if errors.Is(err, errMore) {
 		err = s.read(ctx, op, func(r *link) error {
 			found := page{entries: store.Pageful[entry]{Limit: limit}}
-			if _, err := r.ask(found.first(partition)); err != nil {
+			if _, err := r.ask(found.first(partition)...); err != nil {
 				return err
 			}
 			j := newJoining(found.entries.Rows)
-			if _, err := r.ask(j.sets()); err != nil {
+			if _, err := r.ask(j.sets()...); err != nil {
 				return err
 			}
 			out, err = found.joined(partition, j, r)

@@ -52,7 +52,7 @@ func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition fun
 		return []store.Triggered{}, nil
 	}
 	var t triggers
-	err := s.write(ctx, "trigger", func(w *link) error {
+	err := s.writeInFew(ctx, s.people, "trigger", func(w *link) error {
 		t = triggers{link: w, all: all, partition: partition, out: make([]store.Triggered, len(all)),
 			jobs: map[[2]string]*job.Definition{}, keys: map[[3]string]*usedKey{}}
 		return t.run()
@@ -318,11 +318,16 @@ func (w *triggers) addSingles(places []int) error {
 		return nil
 	}
 	n := 0
-	return w.each(qEntriesInsert, []any{partitions, entryRest, kinds, namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
+	insert := question{qEntriesInsert, []any{partitions, entryRest, kinds, namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
 		err := rows.Scan(&w.out[w.entries[places[n]]].Entry)
 		n++
 		return err
-	})
+	}}
+	if len(places) == len(w.all) { // nothing follows: none of them is a repeat
+		w.last = append(w.last, insert)
+		return nil
+	}
+	return w.each(insert.q, insert.args, insert.row)
 }
 
 // findRepeated names the entries of what was asked for before and waits for its owner still.
