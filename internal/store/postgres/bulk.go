@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -69,6 +70,7 @@ func eachEntry(rows pgx.Rows, each func(entry) error) error {
 		return err
 	}
 	if items == nil {
+		e.alone = true
 		return each(e)
 	}
 	r := bulkRow{BulkRow: store.BulkRow{ID: e.ID, Items: *items}, uid: e.Job, payload: e.bulk}
@@ -133,7 +135,7 @@ func bulkPending(l *link, id int64) (pending bool, err error) {
 
 // findBulk divides what the batch consumes into entries that lie in rows with others, and the rest.
 func (c *commit) findBulk(ctx context.Context) error {
-	if c.consumed = c.batch.Consumed; len(c.consumed) == 0 {
+	if c.consumed = c.batch.Consumed; c.store.singles.have(c.fence.Partition, c.consumed) {
 		return nil
 	}
 	from, to := store.BulkRange(c.consumed)
@@ -146,4 +148,37 @@ func (c *commit) findBulk(ctx context.Context) error {
 	}})
 	c.taken, c.consumed = store.TakeBulk(found, c.consumed)
 	return err
+}
+
+// singles are the entries of the newest page of each inbox that have a row each, which never changes: who consumes nothing else
+// need not look for rows that hold many.
+type singles struct {
+	mu sync.Mutex
+	of map[int]map[int64]bool
+}
+
+func (s *singles) note(partition int, entries []entry) {
+	ids := map[int64]bool{}
+	for i := range entries {
+		if entries[i].alone {
+			ids[entries[i].ID] = true
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[int]map[int64]bool{}
+	}
+	s.of[partition] = ids
+}
+
+func (s *singles) have(partition int, ids []int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		if !s.of[partition][id] {
+			return false
+		}
+	}
+	return true
 }

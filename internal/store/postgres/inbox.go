@@ -56,6 +56,9 @@ func (s *Store) quickInbox(ctx context.Context, op string, partition, limit int)
 	if err := s.ask(ctx, op, found.first(partition)...); err != nil {
 		return engine.InboxPage{}, err
 	}
+	if len(found.entries.Rows) > 0 {
+		s.singles.note(partition, found.entries.Rows)
+	}
 	j := newJoining(found.entries.Rows)
 	if sets := j.sets(); len(sets) > 0 {
 		var seq int64

@@ -66,6 +66,7 @@ type Store struct {
 	care     care
 	hints    hints
 	renewals renewals
+	singles  singles
 	// hearCheck is that of the same name, but in tests.
 	hearCheck time.Duration
 	name      string

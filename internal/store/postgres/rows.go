@@ -195,6 +195,7 @@ type entry struct {
 	revision int64             // that it is about; 0: whichever is the newest
 	kept     *store.RequestKey // without its hash; nil: none
 	bulk     []byte            // the payload of a row that holds many
+	alone    bool              // read from a row of its own
 }
 
 // scanEntry reads entryColumns and whatever follows them.
