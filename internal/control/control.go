@@ -56,7 +56,8 @@ type Control struct {
 	sweeper    store.Sweeper
 	keep       Keep
 	logLimit   int64
-	desk       logDesk
+	logDesk    *desk[store.LogChunk, store.LogAppended]
+	triggering *desks[store.Trigger, store.Triggered]
 	owners     partition.Owners
 	now        func() time.Time
 	random     io.Reader
@@ -82,7 +83,7 @@ func New(c Config) *Control {
 	if c.LogLimit == 0 {
 		c.LogLimit = DefaultLogLimit
 	}
-	return &Control{write: c.Control, read: c.Reader, logs: c.Logs, sweeper: c.Sweeper, keep: c.Keep.Filled(), logLimit: c.LogLimit, owners: c.Owners, now: c.Now, random: c.Random,
+	return &Control{logDesk: newLogDesk(), triggering: &desks[store.Trigger, store.Triggered]{create: newTriggerDesk}, write: c.Control, read: c.Reader, logs: c.Logs, sweeper: c.Sweeper, keep: c.Keep.Filled(), logLimit: c.LogLimit, owners: c.Owners, now: c.Now, random: c.Random,
 		effectWait: c.EffectWait, liveWait: c.LiveWait, level: c.Level}
 }
 

@@ -18,13 +18,25 @@ func noLogs() error {
 	return job.Errorf(job.KindUnavailable, "no_logs", "this server keeps no logs")
 }
 
+// newLogDesk bounds the bytes of lines, for whose packing a transaction holds the writer.
+func newLogDesk() *desk[store.LogChunk, store.LogAppended] {
+	return &desk[store.LogChunk, store.LogAppended]{most: 2000, bytes: 1 << 20, timeout: 10 * time.Second,
+		size: func(c *store.LogChunk) (n int) {
+			for i := range c.Lines {
+				n += len(c.Lines[i].Bytes)
+			}
+			return n
+		},
+		alone: func(err error) bool { return job.KindOf(err) == job.KindRejected }}
+}
+
 // AppendLogs takes chunks of workers' logs in; see store.Logs. Calls that come at the same time are one
 // transaction.
 func (c *Control) AppendLogs(ctx context.Context, chunks []store.LogChunk) ([]store.LogAppended, error) {
 	if c.logs == nil {
 		return nil, noLogs()
 	}
-	return c.desk.append(ctx, chunks, func(ctx context.Context, all []store.LogChunk) ([]store.LogAppended, error) {
+	return c.logDesk.put(ctx, chunks, func(ctx context.Context, all []store.LogChunk) ([]store.LogAppended, error) {
 		return c.logs.AppendLogs(ctx, store.AppendLogs{Chunks: all, At: c.instant(), Limit: c.logLimit})
 	})
 }

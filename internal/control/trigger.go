@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -50,10 +51,14 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 	if err != nil {
 		return Triggered{}, err
 	}
-	t, err := c.write.Trigger(ctx, r.asked(ids[0], due), c.partitionOf)
+	made, err := c.triggers(ctx, []store.Trigger{c.asTrigger(&r, ids[0], due)})
+	if set, ok := errors.AsType[*job.SetError](err); ok {
+		return Triggered{}, set.Items[0].Err
+	}
 	if err != nil {
 		return Triggered{}, err
 	}
+	t := made[0]
 	if t.Repeated {
 		return c.repeated(ctx, r.Namespace, t)
 	}
@@ -84,10 +89,9 @@ func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Trig
 		if err != nil {
 			return nil, "", ofItem(i, err)
 		}
-		asked[i] = all[i].asked(ids[i], dues[i])
-		asked[i].Bulk = c.level == nil || c.level() >= engine.LevelRows
+		asked[i] = c.asTrigger(&all[i], ids[i], dues[i])
 	}
-	made, err := c.write.Triggers(ctx, asked, c.partitionOf)
+	made, err := c.triggers(ctx, asked)
 	if set, ok := errors.AsType[*job.SetError](err); ok {
 		return nil, "", ofItem(set.Items[0].Index, set.Items[0].Err)
 	}
@@ -101,6 +105,31 @@ func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Trig
 		}
 	}
 	return out, c.effectOfAll(ctx, made), nil
+}
+
+// deskItems is how many triggers of one call are written along with those of others.
+const deskItems = 64
+
+func newTriggerDesk() *desk[store.Trigger, store.Triggered] {
+	return &desk[store.Trigger, store.Triggered]{most: store.BulkItems, bytes: 1 << 20, timeout: 15 * time.Second,
+		size: func(t *store.Trigger) int { return len(t.Request.Params) },
+		alone: func(err error) bool {
+			_, refused := errors.AsType[*job.SetError](err)
+			return refused
+		}}
+}
+
+// triggers writes requests, all or none. A few of one job go in one transaction with what others ask of it at the same time: each
+// would wait for the same disk, and for locks of the same row.
+func (c *Control) triggers(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
+	write := func(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
+		return c.write.Triggers(ctx, all, c.partitionOf)
+	}
+	if len(all) == 0 || len(all) > deskItems ||
+		slices.ContainsFunc(all, func(t store.Trigger) bool { return t.Namespace != all[0].Namespace || t.Job != all[0].Job }) {
+		return write(ctx, all)
+	}
+	return c.triggering.put(ctx, all[0].Namespace+"/"+all[0].Job, all, write)
 }
 
 // effectOfAll is effect for several entries at once. What a repeated request made is not waited for, unless its
@@ -157,12 +186,12 @@ func (r *TriggerRequest) check() error {
 	return nil
 }
 
-// asked is the request as the store takes it.
-func (r *TriggerRequest) asked(id job.ExecutionID, d due) store.Trigger {
+// asTrigger is the request as the store takes it.
+func (c *Control) asTrigger(r *TriggerRequest, id job.ExecutionID, d due) store.Trigger {
 	if d.delayed {
 		id = job.RequestedID(d.at, [10]byte(id[6:]))
 	}
-	t := store.Trigger{Namespace: r.Namespace, Job: r.Job, Execution: id,
+	t := store.Trigger{Namespace: r.Namespace, Job: r.Job, Execution: id, Bulk: c.level == nil || c.level() >= engine.LevelRows,
 		Request: engine.Request{At: d.at, Delayed: d.delayed, Key: r.Key, Params: r.Params},
 		Merge: func(d job.Definition) (json.RawMessage, error) {
 			if d.Unfit != "" {

@@ -83,11 +83,11 @@ type editing struct {
 	put store.PutJob
 }
 
-func (e *editing) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+func (e *editing) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
 	if _, _, err := e.PutJob(ctx, e.put); err != nil {
-		return store.Triggered{}, err
+		return nil, err
 	}
-	return e.Control.Trigger(ctx, t, partition)
+	return e.Control.Triggers(ctx, all, partition)
 }
 
 // An execution has params and revision of one and the same document, whatever edits go on around the request.

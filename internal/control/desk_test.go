@@ -1,0 +1,109 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var errRefused = errors.New("refused")
+
+func newNumberDesk() *desk[int, string] {
+	return &desk[int, string]{most: 5, bytes: 100, timeout: time.Minute, size: func(n *int) int { return *n },
+		alone: func(err error) bool { return errors.Is(err, errRefused) }}
+}
+
+// writer writes numbers in a second; none of a set with a negative one.
+type writer struct {
+	mu   sync.Mutex
+	sets [][]int
+}
+
+func (w *writer) write(_ context.Context, all []int) (out []string, err error) {
+	time.Sleep(time.Second)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sets = append(w.sets, slices.Clone(all))
+	for _, n := range all {
+		if n < 0 {
+			return nil, errRefused
+		}
+		out = append(out, fmt.Sprint(n))
+	}
+	return out, nil
+}
+
+// put hands a set in after a while, and tells what came of it.
+func put(ctx context.Context, d func(context.Context, []int) ([]string, error), after time.Duration, items ...int) func() string {
+	type result struct {
+		out []string
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		time.Sleep(after)
+		out, err := d(ctx, items)
+		got <- result{out, err}
+	}()
+	return func() string {
+		r := <-got
+		return fmt.Sprint(r.out, r.err)
+	}
+}
+
+func TestDesk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newNumberDesk(), &writer{}
+		use := func(ctx context.Context, items []int) ([]string, error) { return d.put(ctx, items, w.write) }
+		gone, cancel := context.WithCancel(t.Context())
+		calls := []func() string{
+			put(t.Context(), use, 0, 1),
+			put(t.Context(), use, 100*time.Millisecond, 2, 3),
+			put(t.Context(), use, 200*time.Millisecond, -4),
+			put(t.Context(), use, 300*time.Millisecond, 5),
+			put(t.Context(), use, 400*time.Millisecond, 6, 7), // does not fit into the set before
+			put(gone, use, 500*time.Millisecond, 8),
+		}
+		time.Sleep(900 * time.Millisecond)
+		cancel()
+		want := []string{"[1] <nil>", "[2 3] <nil>", "[] refused", "[5] <nil>", "[6 7] <nil>"}
+		for i := range want {
+			if got := calls[i](); got != want[i] {
+				t.Errorf("call %d: %s, want %s", i, got, want[i])
+			}
+		}
+		if got := calls[5](); got == "[8] <nil>" {
+			t.Error("a call whose caller went before its turn was written")
+		}
+		if got, want := fmt.Sprint(w.sets), "[[1] [2 3 -4 5] [2 3] [-4] [5] [6 7]]"; got != want {
+			t.Errorf("sets %s, want %s", got, want)
+		}
+	})
+}
+
+// Who waits for one name holds up nobody at another, and nothing is left of desks that nobody is at.
+func TestDesks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := &desks[int, string]{create: newNumberDesk}, &writer{}
+		began := time.Now()
+		var calls []func() string
+		for i, name := range []string{"a", "b", "a", "a"} {
+			use := func(ctx context.Context, items []int) ([]string, error) { return d.put(ctx, name, items, w.write) }
+			calls = append(calls, put(t.Context(), use, time.Duration(i)*time.Millisecond, i))
+		}
+		for _, c := range calls {
+			c()
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("it took %v, want 2s: b beside a, the later ones of a together behind the first", took)
+		}
+		if len(d.of) != 0 {
+			t.Errorf("%d desks are left", len(d.of))
+		}
+	})
+}
