@@ -37,11 +37,11 @@ func (c *chaos) SettlePartition(ctx context.Context, f store.Fence, lineage stri
 	return c.Store.SettlePartition(ctx, f, lineage)
 }
 
-func (c *chaos) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
+func (c *chaos) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
 	if err := c.reaches(ctx, "trigger"); err != nil {
-		return store.Triggered{}, err
+		return nil, err
 	}
-	return c.Store.Trigger(ctx, t, partition)
+	return c.Store.Triggers(ctx, all, partition)
 }
 
 func (c *chaos) Ask(ctx context.Context, a store.Ask) (store.Written, error) {

@@ -36,14 +36,7 @@ var (
 
 // Trigger implements store.Control.
 func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
-	out, err := s.Triggers(ctx, []store.Trigger{t}, partition)
-	if set, ok := errors.AsType[*job.SetError](err); ok {
-		return store.Triggered{}, set.Items[0].Err
-	}
-	if err != nil {
-		return store.Triggered{}, err
-	}
-	return out[0], nil
+	return store.TriggerOne(ctx, s, t, partition)
 }
 
 // Triggers implements store.Control.

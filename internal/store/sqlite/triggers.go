@@ -14,18 +14,7 @@ var qEntriesInsert = statements(`?, ?, ?, ?, ?, ?, ?`, func(rows string) string 
 
 // Trigger implements store.Control.
 func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
-	var out store.Triggered
-	err := s.write(ctx, rankPeople, "trigger", func(w *link) (err error) {
-		each := triggers{link: w, partition: partition}
-		if err := each.add(t, &out); err != nil {
-			return err
-		}
-		return each.flush()
-	})
-	if err != nil {
-		return store.Triggered{}, err
-	}
-	return out, nil
+	return store.TriggerOne(ctx, s, t, partition)
 }
 
 // Triggers implements store.Control.
