@@ -131,10 +131,11 @@ func defaults(c *Config) {
 var hot = map[string]string{"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_bitmapscan": "off",
 	"plan_cache_mode": "force_generic_plan", "jit": "off"}
 
-// reading are the settings of the pages of engines: hot, and each transaction is one snapshot and writes nothing.
+// reading are the settings of the pages of engines: hot, and each transaction is one snapshot. (Read-only by default it must not be:
+// such a connection looks like one to a standby, and target_session_attrs=read-write refuses it.)
 var reading = func() map[string]string {
 	with := maps.Clone(hot)
-	with["default_transaction_isolation"], with["default_transaction_read_only"] = "repeatable read", "on"
+	with["default_transaction_isolation"] = "repeatable read"
 	return with
 }()
 

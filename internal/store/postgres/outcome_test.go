@@ -318,6 +318,15 @@ func TestFailover(t *testing.T) {
 	if again, err := s.Lineage(t.Context()); err != nil || again != before {
 		t.Errorf("the lineage changes by itself: %q, %q, %v", before, again, err)
 	}
+	reads := func(when string) { // on the connections of engines, and of lists
+		if _, err := s.InboxPage(t.Context(), 0, 10); err != nil {
+			t.Errorf("a page of the inbox %s the failover: %v", when, err)
+		}
+		if _, _, err := s.Jobs(t.Context(), "ns", store.Page{}); err != nil {
+			t.Errorf("a list %s the failover: %v", when, err)
+		}
+	}
+	reads("before")
 	if err := primary.Stop(pgtest.Fast); err != nil { // hands all over to the standby first
 		t.Fatal(err)
 	}
@@ -325,6 +334,7 @@ func TestFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = s.Commit(t.Context(), f, next(f)) // meets the connection that is gone
+	reads("after")
 	rows, err := s.PartitionRows(t.Context())
 	if err != nil || rows[0].Owner != "me" {
 		t.Fatalf("after the failover: %+v, %v", rows, err)
