@@ -30,6 +30,8 @@ type fakeStore struct {
 	filters  []store.ExecutionFilter
 	pages    []store.Page
 	fails    error // every call fails with it
+	given    func(store.GivenAsk) ([]store.Given, error)
+	givens   [][]store.GivenAsk // what was asked of it
 }
 
 func newFakeStore() *fakeStore {
@@ -177,4 +179,21 @@ func (f *fakeStore) Counts(context.Context) (store.Counts, error) { return store
 
 func (f *fakeStore) Upstream(context.Context, job.Execution) (u engine.Upstream, matched []job.Parent, err error) {
 	return u, nil, nil
+}
+
+func (f *fakeStore) Given(_ context.Context, asks []store.GivenAsk) ([][]store.Given, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.givens = append(f.givens, asks)
+	all := make([][]store.Given, len(asks))
+	for i, ask := range asks {
+		if f.given == nil {
+			continue
+		}
+		var err error
+		if all[i], err = f.given(ask); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

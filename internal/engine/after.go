@@ -139,3 +139,11 @@ func theParents(all []job.Parent) string {
 	}
 	return b.String()
 }
+
+// parentBytes is what the name of one parent takes in an assignment, at most.
+const parentBytes = 256
+
+// runsAfter tells whether executions of parents may have decided this one. A request waits for none.
+func (x *execution) runsAfter() bool {
+	return len(x.def.Spec.After) > 0 && x.row.Trigger != job.TriggerRequest
+}

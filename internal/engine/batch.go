@@ -141,6 +141,7 @@ type Assignment struct {
 	Checkpoint    json.RawMessage
 	CheckpointSeq int64
 	Key           string
+	RunsAfter     bool // executions of parents may have decided it: who hands it out reads what those gave
 }
 
 // Cancel tells a holder to stop.

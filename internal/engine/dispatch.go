@@ -115,7 +115,7 @@ func (e *Engine) grant(s *shard, to *session) {
 func (e *Engine) assignment(s *shard) Assignment {
 	e.at(s.Execution)
 	a := Assignment{Execution: s.exec.row, Shard: s.Index, Attempt: s.Attempt, Token: s.Token, LeaseCall: s.leaseCall,
-		Checkpoint: s.Checkpoint, CheckpointSeq: s.CheckpointSeq, Key: job.Key(&s.exec.row, s.Index)}
+		Checkpoint: s.Checkpoint, CheckpointSeq: s.CheckpointSeq, Key: job.Key(&s.exec.row, s.Index), RunsAfter: s.exec.runsAfter()}
 	if s.timeoutAt > 0 {
 		a.TimeoutIn = max(s.timeoutAt-e.now.Mono, time.Millisecond)
 	}

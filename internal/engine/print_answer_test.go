@@ -46,6 +46,7 @@ func (n *names) assignment(a *engine.Assignment) string {
 	s.add(true, "run %s/%d token=%d attempt=%d call=%d", n.exec(a.Execution.ID), a.Shard, a.Token, a.Attempt, a.LeaseCall)
 	s.add(a.TimeoutIn > 0, "timeoutIn=%v", a.TimeoutIn)
 	s.add(a.CheckpointSeq > 0, "ckpt=%d:%s", a.CheckpointSeq, a.Checkpoint)
+	s.add(a.RunsAfter, "after")
 	s.add(true, "key=%s", strings.ReplaceAll(a.Key, a.Execution.ID.String(), n.exec(a.Execution.ID)))
 	return strings.Join(s, " ")
 }

@@ -225,6 +225,9 @@ func (e *Engine) offerAgain(s *session, h *shard) {
 func (s *session) put(h *shard) {
 	s.offer = append(s.offer, h)
 	s.offered += len(h.exec.row.Params) + len(h.Checkpoint)
+	if h.exec.runsAfter() {
+		s.offered += len(h.exec.def.Spec.After) * parentBytes
+	}
 }
 
 // wait puts a poll of s in the place of the one that hangs; nil: none hangs any more.

@@ -255,6 +255,9 @@ type Reader interface {
 	// Upstream is what an execution runs after, by the newest revision of its job, and by which executions of its parents
 	// it was decided; nothing while it was not.
 	Upstream(ctx context.Context, x job.Execution) (u engine.Upstream, matched []job.Parent, err error)
+	// Given says what each of some executions was given by those of its parents that decided it, in the order of its job, in one
+	// snapshot; nothing for one that was decided by none. KindConflict, code "token_stale", when an ask's Holder holds no shard.
+	Given(ctx context.Context, asks []GivenAsk) ([][]Given, error)
 	// Shards lists shards of an execution by index.
 	Shards(ctx context.Context, namespace string, id job.ExecutionID, p Page) (rows []job.Shard, next string, err error)
 	// Decisions of a namespace, newest first; name "" for all jobs.

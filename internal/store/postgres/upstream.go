@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,14 +51,27 @@ func (s *Store) Upstream(ctx context.Context, x job.Execution) (u engine.Upstrea
 		if u, err = store.ReadUpstream(newUpstream(r), engine.UpstreamAsk{Child: x.JobUID, Waiting: x.ID}); err != nil {
 			return err
 		}
-		var text []byte
-		if _, err := r.one(qMatched, []any{[16]byte(x.ID)}, &text); err != nil {
-			return err
-		}
-		matched = store.ReadParents(text)
-		return nil
+		matched, err = newUpstream(r).Matched(x.ID)
+		return err
 	})
 	return u, matched, err
+}
+
+// Given implements store.Reader.
+func (s *Store) Given(ctx context.Context, asks []store.GivenAsk) ([][]store.Given, error) {
+	all := make([][]store.Given, len(asks))
+	err := s.look(ctx, "read what parents gave", func(r *link) (err error) {
+		for i := range asks {
+			if all[i], err = store.ReadGiven(newUpstream(r), asks[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // AwaitingPage implements store.Engine.
@@ -86,7 +100,7 @@ func (s *Store) AwaitingPage(ctx context.Context, partition int, w engine.WantAw
 	return out, nil
 }
 
-// upstream implements store.UpstreamReads.
+// upstream implements store.UpstreamReads and store.GivenReads.
 type upstream struct {
 	*link
 	known definitions
@@ -152,4 +166,33 @@ func (r *upstream) Fill(row *engine.Row) error {
 		*row = page.Rows[0]
 	}
 	return nil
+}
+
+func (r *upstream) Matched(id job.ExecutionID) ([]job.Parent, error) {
+	var text []byte
+	_, err := r.one(qMatched, []any{[16]byte(id)}, &text)
+	return store.ReadParents(text), err
+}
+
+func (r *upstream) EachShard(row *engine.Row, from, limit int, see func(*job.Shard) error) error {
+	if len(row.Shards) > 0 { // it lies in the row
+		return store.SeeFrom(row.Shards, from, see)
+	}
+	q, id, full := qShardPageHistory, row.Execution.ID, false
+	if r.live[id] {
+		q = qShardPageLive
+	}
+	return inPieces(limit, &full, func(limit int) (n int, err error) {
+		err = r.each(q, []any{[16]byte(id), from - 1, limit}, func(rows pgx.Rows) error {
+			sh, err := scanShard(rows)
+			if err != nil {
+				return err
+			}
+			n, from = n+1, sh.Index+1
+			err = see(&sh)
+			full = errors.Is(err, store.ErrEnough)
+			return err
+		})
+		return n, err
+	})
 }

@@ -46,14 +46,27 @@ func (s *Store) Upstream(ctx context.Context, x job.Execution) (u engine.Upstrea
 		if u, err = store.ReadUpstream(newUpstream(r), engine.UpstreamAsk{Child: x.JobUID, Waiting: x.ID}); err != nil {
 			return err
 		}
-		var text sql.NullString
-		if _, err := r.one(qMatched, []any{x.ID[:]}, &text); err != nil {
-			return err
-		}
-		matched = store.ReadParents([]byte(text.String))
-		return nil
+		matched, err = newUpstream(r).Matched(x.ID)
+		return err
 	})
 	return u, matched, err
+}
+
+// Given implements store.Reader.
+func (s *Store) Given(ctx context.Context, asks []store.GivenAsk) ([][]store.Given, error) {
+	all := make([][]store.Given, len(asks))
+	err := s.look(ctx, "read what parents gave", func(r *link) (err error) {
+		for i := range asks {
+			if all[i], err = store.ReadGiven(newUpstream(r), asks[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // AwaitingPage implements store.Engine.
@@ -82,7 +95,7 @@ func (s *Store) AwaitingPage(ctx context.Context, partition int, w engine.WantAw
 	return out, nil
 }
 
-// upstream implements store.UpstreamReads.
+// upstream implements store.UpstreamReads and store.GivenReads.
 type upstream struct {
 	*link
 	known definitions
@@ -141,6 +154,29 @@ func (r *upstream) Fill(row *engine.Row) (err error) {
 	}
 	*row, err = r.known.row(r.link, *row, shards)
 	return err
+}
+
+func (r *upstream) Matched(id job.ExecutionID) ([]job.Parent, error) {
+	var text sql.NullString
+	_, err := r.one(qMatched, []any{id[:]}, &text)
+	return store.ReadParents([]byte(text.String)), err
+}
+
+func (r *upstream) EachShard(row *engine.Row, from, limit int, see func(*job.Shard) error) error {
+	if len(row.Shards) > 0 { // it lies in the row
+		return store.SeeFrom(row.Shards, from, see)
+	}
+	q, id := qShardPageHistory, row.Execution.ID
+	if r.live[id] {
+		q = qShardPageLive
+	}
+	return r.each(q, []any{id[:], int64(from) - 1, int64(limit)}, func(rows *sql.Rows) error {
+		sh, err := scanShard(rows)
+		if err != nil {
+			return err
+		}
+		return see(&sh)
+	})
 }
 
 // matched keeps by which executions of its parents an execution was decided.

@@ -84,6 +84,13 @@ func (h *history) compareUpstream(p, limit int) {
 	if !there {
 		return
 	}
+	given := store.GivenAsk{Execution: x.ID, From: h.rng.IntN(2), Rows: h.rng.IntN(4), Bytes: h.rng.IntN(200), Least: h.rng.IntN(2) == 0}
+	if shards := h.twin.shardsOf(x.ID); len(shards) > 0 && h.rng.IntN(2) == 0 {
+		s := pick(h, shards)
+		given.Holder = &store.Holder{Shard: s.Index, Token: s.Token - job.Token(h.rng.IntN(2))}
+	}
+	asked := []store.GivenAsk{given, {Execution: pick(h, h.known), Rows: 10, Bytes: 1 << 10}}
+	_, _ = both(h, "Given", func(s store.Store) ([][]store.Given, error) { return s.Given(ctx, asked) })
 	type answer struct {
 		Upstream engine.Upstream
 		Matched  []job.Parent

@@ -140,6 +140,17 @@ func (w *twin) Upstream(_ context.Context, x job.Execution) (engine.Upstream, []
 	return u, w.matched[x.ID], err
 }
 
+func (w *twin) Given(_ context.Context, asks []store.GivenAsk) (all [][]store.Given, err error) {
+	for _, ask := range asks {
+		one, err := store.ReadGiven(twinReads{w}, ask)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
 func (w *twin) AwaitingPage(_ context.Context, partition int, want engine.WantAwaiting) (engine.AwaitingPage, error) {
 	out := engine.AwaitingPage{Seq: w.parts[partition].Seq}
 	for _, e := range ordered(w.live, byID) {
@@ -155,7 +166,7 @@ func (w *twin) AwaitingPage(_ context.Context, partition int, want engine.WantAw
 	return out, nil
 }
 
-// twinReads implements store.UpstreamReads.
+// twinReads implements store.UpstreamReads and store.GivenReads.
 type twinReads struct{ *twin }
 
 func (r twinReads) Newest(uid job.UID) (*job.Definition, int, error) {
@@ -197,4 +208,16 @@ func (r twinReads) NewestBetween(d *job.Definition, parent job.UID, name string,
 func (r twinReads) Fill(row *engine.Row) error {
 	*row = r.row(row.Execution)
 	return nil
+}
+
+func (r twinReads) Matched(id job.ExecutionID) ([]job.Parent, error) { return r.matched[id], nil }
+
+func (r twinReads) EachShard(row *engine.Row, from, limit int, see func(*job.Shard) error) error {
+	shown := 0
+	return store.SeeFrom(r.shardsOf(row.Execution.ID), from, func(s *job.Shard) error {
+		if shown++; shown > limit {
+			return store.ErrEnough
+		}
+		return see(s)
+	})
 }
