@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The worker protocol: seven unary calls under /api/v1/worker/ (log is in wire_log.go). Any language with an HTTP client can
+// The worker protocol: eight unary calls under /api/v1/worker/ (log is in wire_log.go, parents in wire_parents.go). Any language with an HTTP client can
 // speak it. Unknown fields are ignored on both sides. All durations are milliseconds.
 //
 // Every call of a session carries a number (Call) that only rises, and the highest epoch that the
@@ -86,6 +86,8 @@ type Assignment struct {
 	Checkpoint    json.RawMessage `json:"checkpoint,omitempty"`
 	CheckpointSeq int64           `json:"checkpointSeq,omitempty"`
 	Key           string          `json:"key"`
+
+	Parents []AssignedParent `json:"parents,omitempty" doc:"Of a job that runs after others: the executions by which it was decided, in the order of the job. Servers before this field name none."`
 }
 
 // Cancel tells a worker to stop a shard.

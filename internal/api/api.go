@@ -124,6 +124,7 @@ func New(c Config) http.Handler {
 	s.live()
 	s.servers()
 	s.worker()
+	s.given()
 	s.between()
 	s.health()
 	s.metrics()

@@ -84,12 +84,15 @@ func fromTurn(t *engine.TurnView) *takt.JobLive {
 
 func fromParents(all []job.Parent) (out []takt.ParentExecution) {
 	for i := range all {
-		p := &all[i]
-		one := takt.ParentExecution{Job: p.Job, State: string(p.State), PlannedAt: instant(p.PlannedAt), EndedAt: instant(p.EndedAt)}
-		if !p.Execution.IsZero() {
-			one.Execution = p.Execution.String()
-		}
-		out = append(out, one)
+		out = append(out, fromParent(&all[i]))
 	}
 	return out
+}
+
+func fromParent(p *job.Parent) takt.ParentExecution {
+	one := takt.ParentExecution{Job: p.Job, State: string(p.State), PlannedAt: instant(p.PlannedAt), EndedAt: instant(p.EndedAt)}
+	if !p.Execution.IsZero() {
+		one.Execution = p.Execution.String()
+	}
+	return one
 }

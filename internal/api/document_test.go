@@ -38,7 +38,7 @@ var want = map[string][]string{
 	"/api/v1/namespaces/{ns}/retention": {"get", "put"}, "/api/v1/backup": {"get"}, "/api/v1/servers": {"get"},
 	"/api/v1/worker/open": {"post"}, "/api/v1/worker/poll": {"post"}, "/api/v1/worker/heartbeat": {"post"},
 	"/api/v1/worker/report": {"post"}, "/api/v1/worker/close": {"post"},
-	"/api/v1/worker/log": {"post"}, "/api/v1/namespaces/{ns}/executions/{id}/logs": {"get"},
+	"/api/v1/worker/log": {"post"}, "/api/v1/worker/parents": {"post"}, "/api/v1/namespaces/{ns}/executions/{id}/logs": {"get"},
 }
 
 type response struct {

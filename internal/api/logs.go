@@ -75,7 +75,7 @@ func (s *server) toChunks(in []takt.LogChunk) ([]store.LogChunk, error) {
 		k := &in[i]
 		id, err := job.ParseExecutionID(k.Execution)
 		c.that(err == nil, "execution", "expected an execution id")
-		c.that(k.Shard >= 0 && k.Shard < 1<<20, "shard", "expected a shard's index")
+		c.that(k.Shard >= 0 && k.Shard < maxShards, "shard", "expected a shard's index")
 		c.token(k.Token, "token")
 		c.number(k.Offset, "offset")
 		left -= len(k.Lines)

@@ -18,6 +18,7 @@ import (
 const (
 	maxNumber    = 1<<53 - 1 // tokens, epochs and call numbers: what JSON carries without loss
 	maxHeld      = 10_000
+	maxShards    = 1 << 20
 	maxSlots     = 10_000
 	maxHandlers  = 1_000
 	maxLabels    = 32

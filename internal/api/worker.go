@@ -66,7 +66,11 @@ func (s *server) poll(ctx context.Context, in *body[takt.PollRequest]) (*answer[
 	if err != nil {
 		return nil, err
 	}
-	return &answer[takt.PollResponse]{fromPolled(polled, epoch)}, nil
+	out := fromPolled(polled, epoch)
+	if err := s.tellParents(ctx, polled.Assignments, &out); err != nil {
+		return nil, &decided{err: err, epoch: epoch}
+	}
+	return &answer[takt.PollResponse]{out}, nil
 }
 
 func (s *server) heartbeat(ctx context.Context, in *body[takt.HeartbeatRequest]) (*answer[takt.HeartbeatResponse], error) {

@@ -10,10 +10,11 @@ import (
 
 // Whatever a worker sends, the answer is a decision of the owner or a problem with a code; never a fault of the server.
 func FuzzWorkerCalls(f *testing.F) {
-	calls := []string{"open", "poll", "heartbeat", "report", "log", "close"}
+	calls := []string{"open", "poll", "heartbeat", "report", "log", "close", "parents"}
 	for i, body := range []string{opened, `{` + sess + `,"waitMs":1,"free":1,"held":[1]}`, `{` + sess + `,"held":[{"token":1,"progress":{"done":1,"total":2,"note":"x"}}]}`,
 		`{` + sess + `,"items":[{"execution":"06cw1bq0fr8j1x4cw6h3ybkq2c","shard":0,"token":5,"seq":1,"kind":"done","outcome":"succeeded","result":{"a":1}}]}`,
-		`{` + sess + `,"chunks":[{"execution":"06cw1bq0fr8j1x4cw6h3ybkq2c","shard":0,"token":5,"offset":0,"lines":[{"text":"x"}]}]}`, `{` + sess + `}`} {
+		`{` + sess + `,"chunks":[{"execution":"06cw1bq0fr8j1x4cw6h3ybkq2c","shard":0,"token":5,"offset":0,"lines":[{"text":"x"}]}]}`, `{` + sess + `}`,
+		`{"execution":"06cw1bq0fr8j1x4cw6h3ybkq2c","shard":0,"token":5,"job":"a","from":1}`} {
 		f.Add(uint8(i), body)
 	}
 	for _, c := range hostile {
