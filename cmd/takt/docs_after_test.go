@@ -33,6 +33,10 @@ would have run is a decision (skipped, paused); a disabled one does not run. Par
 refused; a parent can not be deleted as long as others name it (^job_has_children^). Taking a parent off a job lets what waits for it alone run. ^takt describe execution^ shows
 the executions that it was decided by, ^takt describe job^ what it runs after and what runs after it.
 
+The handler gets the same executions, in the order of ^after^, with what their shards gave as results: ^Task.Parents^ and ^Task.ParentResults^ in Go, a file for commands
+([AGENT.md](AGENT.md#what-a-command-finds)), ^parents^ of the assignment in other languages. It is the same on every attempt, on every shard and after a rerun: a rerun
+of a parent adds nothing for a child that was decided before. A parent whose execution was deleted is named without results.
+
 ^schedule: {delay: 5m}^ is a delay after the end of the last execution that the schedule made, whatever became of it; the first one comes that long after the job's
 creation. While one waits or runs there is no next instant. One that comes due while no server runs is late, not missed.
 `)

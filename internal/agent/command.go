@@ -30,6 +30,10 @@ type commandHandler struct {
 
 // run is the takt.Handler.
 func (h *commandHandler) run(ctx context.Context, t *takt.Task) (err error) {
+	parents, err := parentsOf(ctx, t, commandParents)
+	if err != nil {
+		return err
+	}
 	dir, err := h.agent.state.begin(t)
 	if err != nil {
 		return notNow(t, "the attempt cannot be noted in the state directory", err)
@@ -39,7 +43,7 @@ func (h *commandHandler) run(ctx context.Context, t *takt.Task) (err error) {
 			t.Log().Warn("the attempt's directory could not be removed; the agent's end removes it", "error", e)
 		}
 	}()
-	spec, err := h.guardSpec(t, dir)
+	spec, err := h.guardSpec(t, dir, parents)
 	if cannot, ok := errors.AsType[*cannotStart](err); ok {
 		return h.spec.Command.outcome(end{failed: cannot.why}, "")
 	}
@@ -58,10 +62,10 @@ func notNow(t *takt.Task, what string, err error) error {
 }
 
 // guardSpec says what to run. The error is a *cannotStart when the handler asks for what is not here.
-func (h *commandHandler) guardSpec(t *takt.Task, dir *attemptDir) (spec guardSpec, err error) {
+func (h *commandHandler) guardSpec(t *takt.Task, dir *attemptDir, parents []Parent) (spec guardSpec, err error) {
 	c := h.spec.Command
 	spec.Deadline = deadline(t)
-	if spec.Env, err = c.environment(t, dir, os.LookupEnv); err != nil {
+	if spec.Env, err = c.environment(t, dir, parents, os.LookupEnv); err != nil {
 		return spec, err
 	}
 	if spec.Path, spec.Argv, err = c.program(spec.Env); err != nil {

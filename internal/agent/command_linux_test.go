@@ -115,7 +115,7 @@ func TestEnvironment(t *testing.T) {
 	r.out.text = nil
 	r.run("wide", takt.JobSpec{}, nil)
 	if all := r.out.of("stdout"); strings.Contains(all, "the-agents-own-token") || strings.Contains(all, "SECRET") ||
-		!strings.Contains("\n"+all, "\nPATH=") || !strings.Contains(all, "TAKT_PARAMS={}") || strings.Contains(all, "TAKT_ITEM") || strings.Contains(all, "TAKT_CHECKPOINT") {
+		!strings.Contains("\n"+all, "\nPATH=") || !strings.Contains(all, "TAKT_PARAMS={}") || strings.Contains(all, "TAKT_ITEM") || strings.Contains(all, "TAKT_CHECKPOINT") || strings.Contains(all, "TAKT_PARENTS") {
 		t.Errorf("by default the command gets\n%s", all)
 	}
 	r.out.text = nil

@@ -21,7 +21,7 @@ const controlFD = 3
 
 // environment writes the attempt's files and makes the command's environment: what the handler allows of
 // the agent's, what it sets, and the attempt's own variables, which win.
-func (c *Command) environment(t *takt.Task, dir *attemptDir, lookup func(string) (string, bool)) ([]string, error) {
+func (c *Command) environment(t *takt.Task, dir *attemptDir, parents []Parent, lookup func(string) (string, bool)) ([]string, error) {
 	env := map[string]string{}
 	allow := defaultAllow
 	if c.Env != nil && c.Env.Allow != nil {
@@ -56,6 +56,13 @@ func (c *Command) environment(t *takt.Task, dir *attemptDir, lookup func(string)
 		return nil, err
 	} else if there {
 		data["CHECKPOINT"] = checkpoint
+	}
+	if len(parents) > 0 {
+		text, err := json.Marshal(parents)
+		if err != nil {
+			return nil, fmt.Errorf("parents: %w", err)
+		}
+		data["PARENTS"] = text
 	}
 	for name, content := range data {
 		path, err := dir.file(strings.ToLower(name)+".json", content)

@@ -40,6 +40,7 @@ type HTTPAssignment struct {
 	Key        string          `json:"key"`   // the idempotency key, also the header Idempotency-Key
 	Params     json.RawMessage `json:"params,omitempty"`
 	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
+	Parents    []Parent        `json:"parents,omitempty"` // of a job that runs after others
 }
 
 // httpHandler makes one handler's calls.
@@ -71,9 +72,13 @@ func (h *httpHandler) run(ctx context.Context, t *takt.Task) error {
 	if timeout == 0 {
 		timeout = defaultHTTPTimeout
 	}
+	parents, err := parentsOf(ctx, t, httpParents)
+	if err != nil {
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := h.request(limited, t)
+	req, err := h.request(limited, t, parents)
 	if err != nil {
 		return takt.Fatal(err)
 	}
@@ -98,10 +103,10 @@ func (h *httpHandler) run(ctx context.Context, t *takt.Task) error {
 	return nil
 }
 
-func (h *httpHandler) request(ctx context.Context, t *takt.Task) (*http.Request, error) {
+func (h *httpHandler) request(ctx context.Context, t *takt.Task, parents []Parent) (*http.Request, error) {
 	body := HTTPAssignment{Namespace: t.Namespace(), Job: t.Job(), Revision: t.Revision(), Execution: t.Execution(),
 		Handler: h.name, PlannedAt: t.PlannedAt(), Shard: t.Shard(), ShardTotal: t.ShardTotal(), Attempt: t.Attempt(),
-		Token: t.Token(), Key: t.Key(), Params: t.Params()}
+		Token: t.Token(), Key: t.Key(), Params: t.Params(), Parents: parents}
 	if _, err := t.LastCheckpoint(&body.Checkpoint); err != nil {
 		return nil, err
 	}
