@@ -8,11 +8,13 @@ import (
 	"time"
 
 	takt "github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/drill"
 	"github.com/taktsched/takt/internal/job"
 )
 
 // TestC61FanInOnce: three parents in three partitions end within milliseconds of each other, one of them in eight shards,
-// while servers are killed: what runs after all of them, and what runs after the one, runs once for each instant.
+// while servers are killed and some reads of what parents gave are slow: what runs after all of them, and what runs after the
+// one, runs once for each instant, and each attempt sees all parents and what those gave.
 func TestC61FanInOnce(t *testing.T) {
 	runs := 60 // the 500 of the case with -seeds 100
 	if *manySeeds > 20 {
@@ -20,27 +22,33 @@ func TestC61FanInOnce(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 61, "a", "b")
+		launch := func(name string) {
+			f.launch(name).st.starve(func(method string) time.Duration {
+				if slow := drill.Draw(61, method, name, time.Now().String()); method == "given" && slow%10 == 0 {
+					return 5 * time.Second
+				}
+				return 0
+			})
+		}
 		for _, name := range f.names {
-			f.launch(name)
+			launch(name)
 		}
 		f.allOwned(20 * time.Second)
 		parents := []string{"a1", "a2", "a3"}
 		for i, name := range parents {
-			spec := paced(t, []int{8, 1, 1}[i], work{Steps: 1, StepMs: 2})
+			spec := paced(t, []int{8, 1, 1}[i], work{Steps: 1, StepMs: 2, Gives: 36 << 10}) // of eight more than goes along
 			spec.Pool, spec.Overlap = fleetPools[i], &takt.OverlapSpec{Policy: "allow"}
 			spec.Schedule = &takt.ScheduleSpec{Cron: "*/2 * * * * *"}
 			f.put(name, spec)
 		}
-		for _, x := range []struct {
-			name, pool string
-			after      []string
-		}{{"j", fleetPools[1], parents}, {"b", fleetPools[2], []string{"a1"}}, {"last", fleetPools[0], []string{"j", "b"}}} {
-			spec := paced(t, 1, work{Steps: 1, StepMs: 1})
-			spec.Pool, spec.Overlap = x.pool, &takt.OverlapSpec{Policy: "allow"}
-			for _, parent := range x.after {
+		after := map[string][]string{"j": {"a3", "a1", "a2"}, "b": {"a1"}, "last": {"j", "b"}}
+		for i, name := range []string{"j", "b", "last"} {
+			spec := paced(t, 1, work{Steps: 1, StepMs: 1, Gives: 100, Sees: true})
+			spec.Pool, spec.Overlap = fleetPools[(i+1)%3], &takt.OverlapSpec{Policy: "allow"}
+			for _, parent := range after[name] {
 				spec.After = append(spec.After, takt.AfterSpec{Job: parent})
 			}
-			f.put(x.name, spec)
+			f.put(name, spec)
 		}
 		for _, pool := range fleetPools {
 			for i := range 2 {
@@ -53,7 +61,7 @@ func TestC61FanInOnce(t *testing.T) {
 			name := f.names[dice.IntN(2)]
 			f.sink(name, true)
 			time.Sleep(time.Duration(3+dice.IntN(5)) * time.Second)
-			f.launch(name)
+			launch(name)
 		}
 		f.balanced(3 * time.Minute) // a pause waits for an owner, and a hand-over is none
 		// No instant may lie between the pauses, each of which the owner may see only at its next look.
@@ -65,13 +73,15 @@ func TestC61FanInOnce(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		f.allEnded(5 * time.Minute)
-		states := map[job.Instant]map[string][]job.ExecutionState{}
+		states, found := map[job.Instant]map[string][]job.ExecutionState{}, map[job.Instant]map[string]job.Execution{}
 		for _, x := range allExecutions(t, f.file) {
 			if states[x.PlannedAt] == nil {
-				states[x.PlannedAt] = map[string][]job.ExecutionState{}
+				states[x.PlannedAt], found[x.PlannedAt] = map[string][]job.ExecutionState{}, map[string]job.Execution{}
 			}
 			states[x.PlannedAt][x.Job] = append(states[x.PlannedAt][x.Job], x.State)
+			found[x.PlannedAt][x.Job] = x
 		}
+		f.sawParents(found, after)
 		f.history()
 		full := 0
 		for at, of := range states {

@@ -57,3 +57,10 @@ func (c *chaos) Execution(ctx context.Context, namespace string, id job.Executio
 	}
 	return c.Store.Execution(ctx, namespace, id)
 }
+
+func (c *chaos) Given(ctx context.Context, asks []store.GivenAsk) ([][]store.Given, error) {
+	if err := c.reaches(ctx, "given"); err != nil {
+		return nil, err
+	}
+	return c.Store.Given(ctx, asks)
+}

@@ -47,6 +47,7 @@ type cluster struct {
 	seen    map[[2]int64]time.Time
 	steps   map[[2]int64]time.Duration // mono of the step, by partition and seq
 	runs    []*drill.Run               // what handlers witnessed
+	sights  []sight                    // what they saw of their parents
 	due     map[string]duty            // by job
 	healed  time.Time                  // until when duties are judged
 	workers map[string]*member

@@ -37,6 +37,9 @@ type work struct {
 	FailIn1000 int    `json:"failIn1000"`
 	Deaf       bool   `json:"deaf"` // does not watch its context while it works
 	Say        string `json:"say"`  // saved as a checkpoint first
+
+	Gives int  `json:"gives,omitempty"` // bytes of its result at some instants; 0: none
+	Sees  bool `json:"sees,omitempty"`  // notes what its parents gave; see family
 }
 
 // join starts a worker.
@@ -132,6 +135,11 @@ func (m *member) steps(ctx context.Context, t *takt.Task) error {
 			return err
 		}
 	}
+	if p.Sees {
+		if err := m.see(ctx, t); err != nil {
+			return err
+		}
+	}
 	draw := drill.Draw(m.c.seed, "handler", t.Key(), strconv.Itoa(t.Attempt()))
 	failAt := -1
 	if p.FailIn1000 > 0 && draw%1000 < uint64(p.FailIn1000) {
@@ -159,6 +167,9 @@ func (m *member) steps(ctx context.Context, t *takt.Task) error {
 		}
 	}
 	if err := t.Progress(int64(p.Steps), int64(p.Steps), "effect"); err != nil {
+		return err
+	}
+	if err := m.give(t, p.Gives); err != nil {
 		return err
 	}
 	if m.dead.Load() {
