@@ -185,12 +185,76 @@ func TestParentsOverTheStore(t *testing.T) {
 	for i := range shards {
 		want += fmt.Sprint(" ", i, true)
 	}
-	select {
-	case got := <-saw:
-		if got != want || stale != nil {
-			t.Errorf("the child saw %s, want %s; with an old token: %v", got, want, stale)
+	if got := within(t, saw); got != want || stale != nil {
+		t.Errorf("the child saw %s, want %s; with an old token: %v", got, want, stale)
+	}
+}
+
+// A child reads the same on each attempt, also when its parent was run again between them and gave more.
+func TestParentsStayTheSame(t *testing.T) {
+	n := startNode(t)
+	saw, goOn := make(chan string, 3), make(chan error, 3)
+	n.employ(func(ctx context.Context, task *takt.Task) error {
+		if task.Job() == "wide" {
+			if task.Shard() == 1 && task.Attempt() == 1 {
+				return takt.Fatal(errors.New("not yet"))
+			}
+			return task.SetResult(task.Shard())
 		}
+		text := ""
+		for _, p := range task.Parents() {
+			text += fmt.Sprint(p.Job, " ", p.State)
+			for r, err := range task.ParentResults(ctx, p.Job) {
+				text += fmt.Sprint(" ", r.Shard, err)
+			}
+		}
+		saw <- text
+		select {
+		case err := <-goOn:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}, func(c *takt.WorkerConfig) { c.Slots = 4 }) // the parent runs again while the child does
+	put := func(name, spec string) {
+		asked[takt.Job](n, "PUT", jobs+"/"+name, strings.Replace(doc(spec), "nightly", name, 1))
+	}
+	put("wide", `{"pool":"web","handler":"index","shards":{"count":2}}`)
+	put("child", `{"pool":"web","handler":"index","after":[{"job":"wide","on":"finished"}],"retry":{"maxAttempts":2,"backoff":{"initial":"1ms"}}}`)
+	id := asked[takt.Triggered](n, "POST", jobs+"/wide/trigger", "").Execution
+	const want = "wide partially_succeeded 0 <nil>"
+	if got := within(t, saw); got != want {
+		t.Errorf("the first attempt saw %s, want %s", got, want)
+	}
+	asked[takt.Asked](n, "POST", execs+"/"+id+"/rerun", "")
+	if e, err := n.client().Wait(t.Context(), id); err != nil || e.State != "succeeded" {
+		t.Fatalf("the parent is %s, %v", e.State, err)
+	}
+	goOn <- errors.New("again")
+	if got := within(t, saw); got != want {
+		t.Errorf("the second attempt saw %s, want %s", got, want)
+	}
+	goOn <- takt.Fatal(errors.New("and once more"))
+	list := asked[takt.ExecutionList](n, "GET", execs+"?job=child", "")
+	child := list.Items[0].ID
+	if e, err := n.client().Wait(t.Context(), child); err != nil || e.State != "failed" || len(list.Items) != 1 {
+		t.Fatalf("the child is %s, %v, one of %d", e.State, err, len(list.Items))
+	}
+	asked[takt.Asked](n, "POST", execs+"/"+child+"/rerun", "")
+	if got := within(t, saw); got != want {
+		t.Errorf("the rerun saw %s, want %s", got, want)
+	}
+	goOn <- nil
+}
+
+// within is what comes next.
+func within(t *testing.T, saw <-chan string) string {
+	t.Helper()
+	select {
+	case text := <-saw:
+		return text
 	case <-time.After(time.Minute):
 		t.Fatal("the child did not run")
+		return ""
 	}
 }
