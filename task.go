@@ -151,7 +151,8 @@ func (t *Task) Progress(done, total int64, note string) error {
 }
 
 // SetResult keeps v (anything that encoding/json writes, at most the server's limit, 256 KiB by
-// default) as the shard's result, which is stored when the handler returns nil. The last call counts.
+// default) as the shard's result, which is stored when the handler returns nil. The last call counts. Jobs that run after this one
+// read it with [Task.ParentResults].
 func (t *Task) SetResult(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
