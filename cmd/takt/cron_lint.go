@@ -105,7 +105,7 @@ func lintOf(where, expr string, s schedule.Schedule) (items []lintItem) {
 
 // lint looks at the schedules of job files.
 func (d *documents) lint(cmd *cobra.Command) ([]lintItem, error) {
-	docs, err := readAll(cmd.Context(), d.files, d.recursive, cmd.InOrStdin())
+	docs, err := readAll(cmd.Context(), "default", d.files, d.recursive, cmd.InOrStdin())
 	if err != nil {
 		return nil, badFile(cmd.ErrOrStderr(), err)
 	}

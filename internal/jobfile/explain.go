@@ -28,8 +28,10 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		e.Hint = knownFields(reg, schema, around, name)
 		return e
 	case strings.HasPrefix(msg, "expected required property"):
-		return d.At(field, strings.TrimSuffix(strings.TrimPrefix(msg, "expected required property "), " to be present")+
-			" is missing", "")
+		name := strings.TrimSuffix(strings.TrimPrefix(msg, "expected required property "), " to be present")
+		e := d.At(field, name+" is missing", "")
+		e.lacks = name
+		return e
 	case msg == validation.MsgExpectedString, msg == validation.MsgExpectedBoolean, msg == validation.MsgExpectedNumber,
 		msg == validation.MsgExpectedInteger, msg == validation.MsgExpectedArray, msg == validation.MsgExpectedObject:
 		e := d.At(field, fmt.Sprintf("wrong type: %s, got %s", msg, jsonType(detail.Value)), "")
