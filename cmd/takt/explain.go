@@ -97,9 +97,9 @@ runs (maxRuns) altogether; of one JOB, the instants that its pause, or failures 
   takt upcoming reindex --for 7d -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var d takt.Duration
-			if err := d.UnmarshalText([]byte(within)); err != nil || d <= 0 {
-				return usage(fmt.Sprintf("--for %.64q: it must be a length of time such as 6h or 7d", within))
+			d, err := lengthOf("--for", within)
+			if err != nil {
+				return err
 			}
 			if page.Limit < 0 {
 				return usage("--limit must not be negative")
@@ -112,7 +112,7 @@ runs (maxRuns) altogether; of one JOB, the instants that its pause, or failures 
 			if len(args) == 1 {
 				name = args[0]
 			}
-			list, err := c.Upcoming(cmd.Context(), name, d.Std(), page)
+			list, err := c.Upcoming(cmd.Context(), name, d, page)
 			if err != nil {
 				return explain(cmd.Context(), "cannot look ahead", err)
 			}

@@ -42,7 +42,13 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		}
 		return e
 	case strings.Contains(msg, takt.DurationPattern):
-		return d.At(field, fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w")
+		message, hint := fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w"
+		if text, ok := detail.Value.(string); ok {
+			if _, err := takt.ParseDuration(text); err != nil {
+				message, hint, _ = strings.Cut(err.Error(), ": ")
+			}
+		}
+		return d.At(field, message, hint)
 	case strings.HasPrefix(msg, "expected string to match pattern "):
 		pattern := strings.TrimPrefix(msg, "expected string to match pattern ")
 		hint := "it must match " + pattern
