@@ -68,6 +68,9 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 	}
 	ctx := cmd.Context()
 	list, err := missedSince(ctx, c, job, from)
+	if err == nil && job != "" && len(list.Items) == 0 {
+		err = everThere(ctx, c, job)
+	}
 	if err != nil {
 		return explain(ctx, "cannot list what was missed", err)
 	}
