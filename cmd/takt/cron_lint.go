@@ -28,7 +28,7 @@ func newCronExplainCommand() *cobra.Command {
 			if lang != schedule.English && lang != schedule.Chinese {
 				return usage(fmt.Sprintf("--lang %.32q: it must be en or zh", lang))
 			}
-			s, err := c.parse(args[0])
+			s, err := c.parseFor(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -43,6 +43,7 @@ func newCronExplainCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&lang, "lang", schedule.English, "en or zh")
 	c.add(cmd)
+	c.cronCalendars.add(cmd)
 	return cmd
 }
 
