@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -289,6 +290,10 @@ func setNonEmpty(v url.Values, name, value string) {
 func (c *Client) path(parts ...string) string {
 	p := "/api/v1/namespaces/" + url.PathEscape(c.namespace)
 	for _, s := range parts {
+		if s == "." || s == ".." {
+			p += "/" + strings.ReplaceAll(s, ".", "%2E") // a bare one is a step in the path, not a name
+			continue
+		}
 		p += "/" + url.PathEscape(s)
 	}
 	return p

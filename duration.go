@@ -24,10 +24,10 @@ var (
 
 const maxDuration = 3660 * 24 * time.Hour
 
-// ParseDuration reads the form that documents use.
+// ParseDuration reads the form that documents use. The error says what is wrong, and what may be written.
 func ParseDuration(s string) (Duration, error) {
 	if !durationWhole.MatchString(s) {
-		return 0, fmt.Errorf("%.40q is no duration: write 90s, 1h30m, 2d or 1w", s)
+		return 0, noDuration(s)
 	}
 	var sum float64
 	for _, m := range durationPart.FindAllStringSubmatch(s, -1) {
@@ -38,9 +38,34 @@ func ParseDuration(s string) (Duration, error) {
 		sum += n * float64(durationUnit[m[2]])
 	}
 	if sum > float64(maxDuration) {
-		return 0, fmt.Errorf("%.40q is more than ten years", s)
+		return 0, fmt.Errorf("%.40q is more than ten years: at most %s is taken", s, Duration(maxDuration))
 	}
 	return Duration(sum), nil
+}
+
+var (
+	durationSigned = regexp.MustCompile(`^-([0-9.]+(ms|s|m|h|d|w))+$`)
+	durationPieces = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?[A-Za-zµμ]*)+$`)
+	durationName   = regexp.MustCompile(`[0-9]([A-Za-zµμ]*)`)
+)
+
+// noDuration says why s is none.
+func noDuration(s string) error {
+	if durationSigned.MatchString(s) {
+		return fmt.Errorf("%.40q is negative: a length of time is 0 or more, such as 90s, 1h30m, 2d or 1w", s)
+	}
+	if len(s) <= 40 && durationPieces.MatchString(s) {
+		for _, m := range durationName.FindAllStringSubmatch(s+" ", -1) {
+			if _, known := durationUnit[m[1]]; !known && m[1] != "" {
+				return fmt.Errorf("%q has the unit %q, which is none: the units are ms, s, m, h, d and w, the longest duration %s (ten years)", s, m[1], Duration(maxDuration))
+			}
+		}
+		if last := s[len(s)-1]; last >= '0' && last <= '9' {
+			return fmt.Errorf("%q has no unit: write %ss, %sm, %sh or %sd", s, s, s, s, s)
+		}
+		return fmt.Errorf("%q is too long a number: at most nine digits are taken, and six behind the point", s)
+	}
+	return fmt.Errorf("%.40q is no duration: write 90s, 1h30m, 2d or 1w", s)
 }
 
 // Std is d as a time.Duration.

@@ -40,15 +40,15 @@ var level = map[string]int{
 	"internal/peer":                  6,
 	".":                              6,
 	"internal/jobfile":               7,
-	"internal/api":                   7,
-	"internal/app":                   8,
+	"internal/api":                   8,
+	"internal/app":                   9,
 	"internal/agent":                 8,
-	"internal/drill":                 9,
-	"internal/drill/pg":              10,
-	"internal/demo":                  9,
-	"cmd/takt":                       10,
-	"examples/goworker":              10,
-	"internal/bench":                 9,
+	"internal/drill":                 10,
+	"internal/drill/pg":              11,
+	"internal/demo":                  10,
+	"cmd/takt":                       11,
+	"examples/goworker":              11,
+	"internal/bench":                 10,
 }
 
 // only lists packages with a closed list of imports from this module; std is all else they may import.

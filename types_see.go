@@ -35,6 +35,15 @@ type UpcomingList struct {
 	Next  string     `json:"next,omitempty"`
 	// Complete is set when there were too many schedules to look at.
 	Complete *time.Time `json:"complete,omitempty" doc:"The list is complete up to here only: name a job, or a shorter time. Absent: it is complete."`
+	// Paused are on the first page of the list of all jobs.
+	Paused     []PausedJob `json:"paused,omitempty" doc:"Jobs with schedules that are paused now, by name, at most 100. Their instants are left out up to the end of the pause. On the first page, of all jobs."`
+	PausedMore bool        `json:"pausedMore,omitempty" doc:"Other jobs may be paused, too."`
+}
+
+// PausedJob is a job whose schedules do not fire.
+type PausedJob struct {
+	Job  string `json:"job"`
+	Held string `json:"held" doc:"By what pause, and until when."`
 }
 
 // BackfillRequest asks that a job runs for the planned instants of a range of the past.

@@ -74,8 +74,16 @@ func (b *benchFire) measure(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return b.run.explain(ctx, err)
 	}
-	if err := b.print(cmd, r); err != nil || r.Lost == 0 {
+	if err := b.print(cmd, r); err != nil {
 		return err
+	}
+	return lostInstants(r)
+}
+
+// lostInstants is the failure of a benchmark whose instants did not all run; nil when they did.
+func lostInstants(r *bench.Fired) error {
+	if r.Lost == 0 {
+		return nil
 	}
 	return &failure{code: exitNegative, what: fmt.Sprintf("%d of %d instants did not run", r.Lost, r.Expected),
 		why: "they were late by more than the benchmark waits, or were lost", todo: "a lower --rate, or more --slots"}

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,7 @@ type cronItems struct {
 	Items    []cronItem       `json:"items"`
 	Dialect  schedule.Dialect `json:"dialect"`
 	TimeZone string           `json:"timeZone"`
+	Excluded []cronItem       `json:"excluded,omitempty"` // what calendars leave out between them
 }
 
 func newCronCommand() *cobra.Command {
@@ -39,6 +42,7 @@ Or one of @hourly @daily @weekly @monthly @yearly. H is a value that --seed (a j
 // cronFlags say how an expression is read.
 type cronFlags struct {
 	dialect, zone, gap, overlap, seed, format string
+	cronCalendars
 }
 
 func (c *cronFlags) add(cmd *cobra.Command) {
@@ -55,6 +59,14 @@ func (c *cronFlags) add(cmd *cobra.Command) {
 	addOutput(cmd, &c.format)
 }
 
+// parseFor reads an expression with its calendars.
+func (c *cronFlags) parseFor(cmd *cobra.Command, expr string) (schedule.Schedule, error) {
+	if err := c.load(cmd); err != nil {
+		return nil, err
+	}
+	return c.parse(expr)
+}
+
 // parse reads an expression. A fault of it is wrong usage, with its place.
 func (c *cronFlags) parse(expr string) (schedule.Schedule, error) {
 	dialect := schedule.Dialect(c.dialect)
@@ -62,7 +74,8 @@ func (c *cronFlags) parse(expr string) (schedule.Schedule, error) {
 		dialect = schedule.Unix5
 	}
 	spec := schedule.Spec{Cron: expr, Dialect: dialect, TimeZone: c.zone, Seed: c.seed,
-		DST: schedule.DST{Gap: schedule.GapPolicy(c.gap), Overlap: schedule.OverlapPolicy(c.overlap)}}
+		DST:       schedule.DST{Gap: schedule.GapPolicy(c.gap), Overlap: schedule.OverlapPolicy(c.overlap)},
+		Calendars: c.names, Closed: schedule.ClosedPolicy(c.closed), Resolve: c.resolve}
 	if expr == "" {
 		return nil, usage(`the expression is empty: write one such as "30 2 * * *"`)
 	}
@@ -87,14 +100,30 @@ func checkCount(count int) error {
 	return nil
 }
 
-// print writes planned instants.
-func (c *cronFlags) print(cmd *cobra.Command, s schedule.Schedule, instants []time.Time) error {
+// print writes planned instants, and what calendars leave out behind from, up to until.
+func (c *cronFlags) print(cmd *cobra.Command, s schedule.Schedule, instants []time.Time, from, until time.Time) error {
 	zone := schedule.Zone(s)
 	list := cronItems{Items: []cronItem{}, Dialect: schedule.Reading(s), TimeZone: zone.String()}
-	rows := make([][]string, 0, len(instants))
+	item := func(at time.Time, note string) cronItem {
+		return cronItem{At: at.UTC().Format(time.RFC3339), Local: at.In(zone).Format(time.RFC3339), Note: note}
+	}
 	for _, at := range instants {
-		i := cronItem{At: at.UTC().Format(time.RFC3339), Local: at.In(zone).Format(time.RFC3339), Note: schedule.Note(s, at)}
-		list.Items = append(list.Items, i)
+		list.Items = append(list.Items, item(at, schedule.Note(s, at)))
+	}
+	left, more := schedule.Excluded(s, from, until, maxCronCount)
+	for _, x := range left {
+		list.Excluded = append(list.Excluded, item(x.At, x.Why))
+	}
+	if more {
+		fmt.Fprintf(cmd.ErrOrStderr(), "calendars leave out more than the %d that are shown\n", maxCronCount)
+	}
+	all := slices.Concat(list.Items, list.Excluded)
+	slices.SortStableFunc(all, func(a, b cronItem) int { return strings.Compare(a.At, b.At) })
+	if len(instants) > 1 && instants[1].Before(instants[0]) {
+		slices.Reverse(all)
+	}
+	rows := make([][]string, 0, len(all))
+	for _, i := range all {
 		rows = append(rows, []string{i.Local, i.At, i.Note})
 	}
 	if isData(c.format) {
@@ -115,16 +144,17 @@ func newCronNextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `next "EXPR"`,
 		Short: "Show the next planned instants of a cron expression",
-		Long:  "Show the next planned instants of a cron expression, and what steps of the clock do to them.\n\n" + cronDialects,
+		Long:  "Show the next planned instants of a cron expression, and what steps of the clock and calendars do to them.\n\n" + cronDialects,
 		Example: `  takt cron next "30 2 * * 1-5" --tz Europe/Berlin -n 3
   takt cron next "0 0 9 ? * 6#3" --dialect quartz --tz Asia/Shanghai
-  takt cron next "0 * * * *" --tz America/New_York --from 2026-03-08T00:00 -o json`,
+  takt cron next "0 * * * *" --tz America/New_York --from 2026-03-08T00:00 -o json
+  takt cron next "0 9 * * *" --calendar holidays.ics --closed next`,
 		Args: oneExpression,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkCount(count); err != nil {
 				return err
 			}
-			s, err := c.parse(args[0])
+			s, err := c.parseFor(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -133,12 +163,17 @@ func newCronNextCommand() *cobra.Command {
 				return err
 			}
 			instants, _ := walk(s, at, time.Time{}, count)
-			return c.print(cmd, s, instants)
+			last := at
+			if len(instants) > 0 {
+				last = instants[len(instants)-1]
+			}
+			return c.print(cmd, s, instants, at, last)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "show what comes after this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
 	cmd.Flags().IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
 	c.add(cmd)
+	c.cronCalendars.add(cmd)
 	return cmd
 }
 
@@ -172,7 +207,7 @@ func newCronPrevCommand() *cobra.Command {
 			if err := checkCount(count); err != nil {
 				return err
 			}
-			s, err := c.parse(args[0])
+			s, err := c.parseFor(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -181,6 +216,7 @@ func newCronPrevCommand() *cobra.Command {
 				return err
 			}
 			var instants []time.Time
+			until := at
 			for range count {
 				prev, ok := schedule.Prev(s, at)
 				if !ok {
@@ -188,12 +224,13 @@ func newCronPrevCommand() *cobra.Command {
 				}
 				instants, at = append(instants, prev), prev
 			}
-			return c.print(cmd, s, instants)
+			return c.print(cmd, s, instants, at, until.Add(-1))
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "show what comes before this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
 	cmd.Flags().IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
 	c.add(cmd)
+	c.cronCalendars.add(cmd)
 	return cmd
 }
 
@@ -214,7 +251,7 @@ said on standard error.
 			if err := checkCount(count); err != nil {
 				return err
 			}
-			s, err := c.parse(args[0])
+			s, err := c.parseFor(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -238,13 +275,14 @@ said on standard error.
 					return fmt.Errorf("write the note: %w", err)
 				}
 			}
-			return c.print(cmd, s, instants)
+			return c.print(cmd, s, instants, after, until)
 		},
 	}
 	cmd.Flags().StringVar(&from, "from", "", "RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
 	cmd.Flags().StringVar(&to, "to", "", "likewise; required")
 	cmd.Flags().IntVarP(&count, "count", "n", 100, fmt.Sprintf("how many to show, at most %d", maxCronCount))
 	c.add(cmd)
+	c.cronCalendars.add(cmd)
 	return cmd
 }
 

@@ -28,7 +28,7 @@ func newCronExplainCommand() *cobra.Command {
 			if lang != schedule.English && lang != schedule.Chinese {
 				return usage(fmt.Sprintf("--lang %.32q: it must be en or zh", lang))
 			}
-			s, err := c.parse(args[0])
+			s, err := c.parseFor(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -43,6 +43,7 @@ func newCronExplainCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&lang, "lang", schedule.English, "en or zh")
 	c.add(cmd)
+	c.cronCalendars.add(cmd)
 	return cmd
 }
 
@@ -105,7 +106,7 @@ func lintOf(where, expr string, s schedule.Schedule) (items []lintItem) {
 
 // lint looks at the schedules of job files.
 func (d *documents) lint(cmd *cobra.Command) ([]lintItem, error) {
-	docs, err := readAll(cmd.Context(), d.files, d.recursive, cmd.InOrStdin())
+	docs, err := readAll(cmd.Context(), "default", d.files, d.recursive, cmd.InOrStdin())
 	if err != nil {
 		return nil, badFile(cmd.ErrOrStderr(), err)
 	}

@@ -17,8 +17,13 @@ func newDescribeCommand(g *global) *cobra.Command {
 	cmd := &cobra.Command{Use: "describe", Short: "Tell all about an execution, a job, a calendar or a worker, and why it waits"}
 	add := func(use, short, example string, tell func(context.Context, *takt.Client, string) (*account, error)) {
 		var format string
+		var watch bool
+		var every time.Duration
 		sub := &cobra.Command{Use: use, Short: short, Example: example, Args: cobra.ExactArgs(1),
 			RunE: func(cmd *cobra.Command, args []string) error {
+				if err := checkWatch(watch, every, format, "table and jsonl"); err != nil {
+					return err
+				}
 				c, err := g.client()
 				if err != nil {
 					return err
@@ -27,11 +32,15 @@ func newDescribeCommand(g *global) *cobra.Command {
 				if err != nil {
 					return explain(cmd.Context(), "cannot describe "+cmd.Name()+" "+args[0], err)
 				}
+				if watch {
+					return follow(cmd, every, a, newWatched(cmd, format).tell, func() (*account, error) { return tell(cmd.Context(), c, args[0]) })
+				}
 				if isData(format) {
 					return printData(cmd.OutOrStdout(), format, a.value)
 				}
 				return a.print(cmd.OutOrStdout())
 			}}
+		addWatch(sub.Flags(), &watch, &every)
 		addOutput(sub, &format)
 		cmd.AddCommand(sub)
 	}

@@ -34,7 +34,7 @@ func (d *documents) read(cmd *cobra.Command, g *global) ([]jobfile.Doc, error) {
 	if len(d.files) == 0 {
 		return nil, usage("-f is missing: name a file, a directory, or -")
 	}
-	docs, err := readAll(cmd.Context(), d.files, d.recursive, cmd.InOrStdin())
+	docs, err := readAll(cmd.Context(), g.namespace, d.files, d.recursive, cmd.InOrStdin())
 	if err != nil {
 		return nil, badFile(cmd.ErrOrStderr(), err)
 	}
@@ -136,34 +136,8 @@ func badFile(w io.Writer, err error) error {
 	return &failure{code: exitUsage, what: counted(len(faults), "fault") + " in the files", why: "nothing was written"}
 }
 
-// checkTogether finds what only shows when all documents are seen: a document twice, a namespace that the
-// command line contradicts.
-func checkTogether(docs []jobfile.Doc, pinned, standard string) error {
-	var faults jobfile.Errors
-	seen := map[string]*jobfile.Doc{}
-	for i := range docs {
-		d := &docs[i]
-		ns := d.Namespace()
-		if ns != "" && pinned != "" && ns != pinned {
-			faults = append(faults, d.At("metadata.namespace", fmt.Sprintf("it is %s, and --namespace says %s", ns, pinned),
-				"leave one of them out"))
-		}
-		kind, ns, name := d.ID(standard)
-		id := kind + "/" + ns + "/" + name
-		if first := seen[id]; first != nil {
-			faults = append(faults, d.At("metadata.name", fmt.Sprintf("%s %s/%s stands in %s:%d too", kind, ns, name, first.File, first.Line), ""))
-			continue
-		}
-		seen[id] = d
-	}
-	if len(faults) > 0 {
-		return faults
-	}
-	return nil
-}
-
 // readAll reads every file of -f and gives either all documents or all faults.
-func readAll(ctx context.Context, names []string, recursive bool, in io.Reader) ([]jobfile.Doc, error) {
+func readAll(ctx context.Context, namespace string, names []string, recursive bool, in io.Reader) ([]jobfile.Doc, error) {
 	var docs []jobfile.Doc
 	var faults jobfile.Errors
 	for _, arg := range names {
@@ -176,7 +150,7 @@ func readAll(ctx context.Context, names []string, recursive bool, in io.Reader) 
 			if err != nil {
 				return nil, err
 			}
-			found, err := jobfile.Parse(label, text)
+			found, err := jobfile.ParseIn(namespace, label, text)
 			if more, ok := errors.AsType[jobfile.Errors](err); ok {
 				faults = append(faults, more...)
 			} else if err != nil {

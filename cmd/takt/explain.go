@@ -91,15 +91,15 @@ func newUpcomingCommand(g *global) *cobra.Command {
 		Use:   "upcoming [JOB]",
 		Short: "List the planned instants to come, of all jobs in their order",
 		Long: `List the planned instants to come, of all jobs of the namespace or of one, in their order, with what a step of the clock, a
-calendar or the spread does to them. Paused jobs are left out up to the end of their pause, schedules that have made all their
-runs (maxRuns) altogether; of one JOB, the instants that its pause, or failures in a row, hold are listed and say so.`,
+calendar or the spread does to them. Instants of paused jobs are left out up to the end of the pause, and these jobs are named on
+standard error (paused of JSON); schedules that have made all their runs (maxRuns) are left out altogether; of one JOB, the instants that its pause, or failures in a row, hold are listed and say so.`,
 		Example: `  takt upcoming --for 6h
   takt upcoming reindex --for 7d -o json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var d takt.Duration
-			if err := d.UnmarshalText([]byte(within)); err != nil || d <= 0 {
-				return usage(fmt.Sprintf("--for %.64q: it must be a length of time such as 6h or 7d", within))
+			d, err := lengthOf("--for", within)
+			if err != nil {
+				return err
 			}
 			if page.Limit < 0 {
 				return usage("--limit must not be negative")
@@ -112,7 +112,7 @@ runs (maxRuns) altogether; of one JOB, the instants that its pause, or failures 
 			if len(args) == 1 {
 				name = args[0]
 			}
-			list, err := c.Upcoming(cmd.Context(), name, d.Std(), page)
+			list, err := c.Upcoming(cmd.Context(), name, d, page)
 			if err != nil {
 				return explain(cmd.Context(), "cannot look ahead", err)
 			}
@@ -139,6 +139,14 @@ func printUpcoming(cmd *cobra.Command, format string, list *takt.UpcomingList) e
 	}
 	if err := l.print(cmd.OutOrStdout(), format); err != nil {
 		return err
+	}
+	if !isData(format) {
+		for _, p := range list.Paused {
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s: %s\n", p.Job, printable(p.Held))
+		}
+		if list.PausedMore {
+			fmt.Fprintln(cmd.ErrOrStderr(), "other jobs may be paused, too: takt get jobs shows them")
+		}
 	}
 	if list.Complete != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "incomplete behind %s: there are too many schedules; name a job, or a shorter --for\n", list.Complete.Format(time.RFC3339))

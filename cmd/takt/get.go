@@ -51,8 +51,7 @@ func newGetCommand(g *global) *cobra.Command {
 				f.StringVar(&q.state, "state", "", "only in this state, such as running or failed")
 			}
 		}
-		f.BoolVarP(&q.watch, "watch", "w", false, "go on showing what changes: rewritten on a terminal, appended elsewhere")
-		f.DurationVar(&q.every, "every", time.Second, "how often -w looks")
+		addWatch(f, &q.watch, &q.every)
 		addListOutput(sub, &q.format)
 		cmd.AddCommand(sub)
 	}
@@ -72,8 +71,8 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 	if q.page.Limit < 0 {
 		return usage("--limit must not be negative")
 	}
-	if q.watch && (q.every < 100*time.Millisecond || isData(q.format) && q.format != "jsonl") {
-		return usage("-w goes with the forms table, wide, name and jsonl, and --every is at least 100ms")
+	if err := checkWatch(q.watch, q.every, q.format, "table, wide, name and jsonl"); err != nil {
+		return err
 	}
 	c, err := q.g.client()
 	if err != nil {
@@ -84,7 +83,12 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 		return explain(cmd.Context(), "cannot get "+cmd.Name(), err)
 	}
 	if q.watch {
-		return q.follow(cmd, l, func() (*listing, error) { return ask(q, cmd.Context(), c, args) })
+		return follow(cmd, q.every, l, newWatched(cmd, q.format).show, func() (*listing, error) { return ask(q, cmd.Context(), c, args) })
+	}
+	if len(l.rows) == 0 && q.job != "" {
+		if err := everThere(cmd.Context(), c, q.job); err != nil {
+			return explain(cmd.Context(), "cannot get "+cmd.Name()+" of job "+q.job, err)
+		}
 	}
 	if err := l.print(cmd.OutOrStdout(), q.format); err != nil {
 		return err
@@ -96,6 +100,12 @@ func (q *get) run(cmd *cobra.Command, args []string, ask func(*get, context.Cont
 		fmt.Fprintf(cmd.ErrOrStderr(), "incomplete: %s\n", l.lacks)
 	}
 	return nil
+}
+
+// everThere refuses a job that never was: a list of what belongs to one is empty for another reason. A deleted one was.
+func everThere(ctx context.Context, c *takt.Client, job string) error {
+	_, err := c.Revisions(ctx, job, takt.Page{Limit: 1})
+	return err
 }
 
 func (q *get) jobs(ctx context.Context, c *takt.Client, args []string) (*listing, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/taktsched/takt"
@@ -70,11 +72,10 @@ type watched struct {
 	begun  bool
 }
 
-// follow shows l and what it becomes until ctx ends.
-func (q *get) follow(cmd *cobra.Command, l *listing, again func() (*listing, error)) error {
-	ctx := cmd.Context()
+// newWatched is for the standard output of a command.
+func newWatched(cmd *cobra.Command, format string) *watched {
 	file, isFile := cmd.OutOrStdout().(*os.File)
-	w := watched{out: cmd.OutOrStdout(), format: q.format}
+	w := watched{out: cmd.OutOrStdout(), format: format}
 	if isFile && isatty.IsTerminal(file.Fd()) {
 		w.size = func() (width, height int) {
 			width, height, err := term.GetSize(int(file.Fd()))
@@ -84,30 +85,48 @@ func (q *get) follow(cmd *cobra.Command, l *listing, again func() (*listing, err
 			return width, height
 		}
 	}
-	tick := time.NewTicker(q.every)
+	return &w
+}
+
+// checkWatch judges -w and --every.
+func checkWatch(watch bool, every time.Duration, format, forms string) error {
+	if watch && (every < 100*time.Millisecond || isData(format) && format != "jsonl") {
+		return usage("-w goes with the forms " + forms + ", and --every is at least 100ms")
+	}
+	return nil
+}
+
+// addWatch adds the flags of -w.
+func addWatch(f *pflag.FlagSet, watch *bool, every *time.Duration) {
+	f.BoolVarP(watch, "watch", "w", false, "go on showing what changes: rewritten on a terminal, appended elsewhere")
+	f.DurationVar(every, "every", time.Second, "how often -w looks")
+}
+
+// follow shows what was asked for, and what it becomes until the command is stopped.
+func follow[T any](cmd *cobra.Command, every time.Duration, now T, show func(T) error, again func() (T, error)) error {
+	ctx := cmd.Context()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	away := false
 	for {
-		if err := w.show(l); err != nil {
+		if err := show(now); err != nil {
 			return err
 		}
-		for next := (*listing)(nil); next == nil; {
+		for known := false; !known; {
 			select {
 			case <-ctx.Done():
 				return &failure{code: endedBy(ctx)}
 			case <-tick.C:
 			}
-			var err error
-			next, err = again()
+			next, err := again()
 			switch {
 			case err == nil:
-				away, l = false, next
+				away, known, now = false, true, next
 			case ctx.Err() != nil:
 				return &failure{code: endedBy(ctx)}
 			case !errors.Is(err, takt.ErrUnavailable):
 				return explain(context.WithoutCancel(ctx), "cannot go on watching", err)
 			default:
-				next = nil
 				if !away {
 					fmt.Fprintln(cmd.ErrOrStderr(), "no server answers, asking on: "+printable(err.Error()))
 				}
@@ -115,6 +134,44 @@ func (q *get) follow(cmd *cobra.Command, l *listing, again func() (*listing, err
 			}
 		}
 	}
+}
+
+// tell is show for an account: what is appended is all of it, when what the server says has changed.
+func (w *watched) tell(a *account) error {
+	var text strings.Builder
+	if w.size != nil && !isData(w.format) {
+		if err := a.print(&text); err != nil {
+			return err
+		}
+		if lines, fits := w.fits(text.String()); fits {
+			return w.rewrite(text.String(), lines)
+		}
+		w.shown = 0
+		text.Reset()
+	}
+	value, err := json.Marshal(a.value)
+	if err != nil {
+		return fmt.Errorf("write the account: %w", err)
+	}
+	if w.known[string(value)] {
+		return nil
+	}
+	w.known = map[string]bool{string(value): true}
+	if isData(w.format) {
+		text.WriteString(string(value) + "\n")
+	} else {
+		if w.begun {
+			text.WriteString("\n")
+		}
+		if err := a.print(&text); err != nil {
+			return err
+		}
+	}
+	w.begun = true
+	if _, err := io.WriteString(w.out, text.String()); err != nil {
+		return fmt.Errorf("write what changed: %w", err)
+	}
+	return nil
 }
 
 // show rewrites its own rows on a terminal in which they fit, and touches nothing above them; else it appends what is new

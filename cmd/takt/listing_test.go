@@ -82,3 +82,41 @@ func TestWatch(t *testing.T) {
 		t.Errorf("jsonl: %d lines, want 3:\n%s", n, out.String())
 	}
 }
+
+// What is described goes on as what is listed does: an account is told again when what the server says has changed, not when only time
+// has passed.
+func TestWatchAccount(t *testing.T) {
+	at := func(state, age string) *account {
+		a := &account{value: map[string]string{"state": state}}
+		a.fact("State", state)
+		a.fact("Started", age+" ago")
+		return a
+	}
+	steps := []*account{at("running", "1s"), at("running", "2s"), at("done", "3s")}
+	const first, last = "State:    running\nStarted:  1s ago\n", "State:    done\nStarted:  3s ago\n"
+	for _, c := range []struct {
+		name   string
+		height int
+		format string
+		want   string
+	}{
+		{"pipe", 0, "table", first + "\n" + last},
+		{"jsonl", 24, "jsonl", "{\"state\":\"running\"}\n{\"state\":\"done\"}\n"},
+		{"terminal", 24, "table", first + "\x1b[2A\r\x1b[J" + strings.Replace(first, "1s", "2s", 1) + "\x1b[2A\r\x1b[J" + last},
+		{"low terminal", 2, "table", first + "\n" + last},
+	} {
+		var out bytes.Buffer
+		w := watched{out: &out, format: c.format}
+		if c.height > 0 {
+			w.size = func() (int, int) { return 80, c.height }
+		}
+		for _, a := range steps {
+			if err := w.tell(a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out.String() != c.want {
+			t.Errorf("%s: got\n%q\nwant\n%q", c.name, out.String(), c.want)
+		}
+	}
+}

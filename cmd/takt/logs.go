@@ -148,8 +148,10 @@ func (l *logs) query(now time.Time) (q takt.LogQuery, match *regexp.Regexp, err 
 	if l.since != "" {
 		if d, e := time.ParseDuration(l.since); e == nil && d >= 0 {
 			q.Since = now.Add(-d)
-		} else if q.Since, e = time.Parse(time.RFC3339Nano, l.since); e != nil {
-			return q, nil, usage(fmt.Sprintf("--since %s: give a length of time such as 10m, or an instant such as 2026-11-29T12:00:00Z", l.since))
+			return q, match, nil
+		}
+		if q.Since, err = sinceOf(l.since, now); err != nil {
+			return q, nil, err
 		}
 	}
 	return q, match, nil

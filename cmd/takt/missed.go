@@ -68,6 +68,9 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 	}
 	ctx := cmd.Context()
 	list, err := missedSince(ctx, c, job, from)
+	if err == nil && job != "" && len(list.Items) == 0 {
+		err = everThere(ctx, c, job)
+	}
 	if err != nil {
 		return explain(ctx, "cannot list what was missed", err)
 	}
@@ -87,14 +90,11 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 
 // sinceOf reads --since.
 func sinceOf(text string, now time.Time) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
+	d, at, err := lengthOrInstant("--since", text)
+	if err == nil && d > 0 {
+		at = now.Add(-d)
 	}
-	var d takt.Duration
-	if err := d.UnmarshalText([]byte(text)); err != nil || d <= 0 {
-		return time.Time{}, usage(fmt.Sprintf("--since %.64q: it must be a length of time such as 7d, or an instant such as 2026-11-28T00:00:00+08:00", text))
-	}
-	return now.Add(-d.Std()), nil
+	return at, err
 }
 
 // missedSince reads decisions, newest first, until those that were made before from.

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/taktsched/takt"
 )
 
 func newPauseCommand(g *global) *cobra.Command {
@@ -52,14 +49,11 @@ func endOf(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
+	d, at, err := lengthOrInstant("--until", text)
+	if err == nil && d > 0 {
+		at = now.Add(d)
 	}
-	var d takt.Duration
-	if err := d.UnmarshalText([]byte(text)); err != nil || d <= 0 {
-		return time.Time{}, usage(fmt.Sprintf("--until %.64q: it must be an instant such as 2026-12-01T06:00:00+08:00, or a time from now such as 2h", text))
-	}
-	return now.Add(d.Std()), nil
+	return at, err
 }
 
 func newResumeCommand(g *global) *cobra.Command {

@@ -111,27 +111,22 @@ func awaitEnd(ctx context.Context, c *takt.Client, id string, say func(string)) 
 // another one when that changes.
 func awaitExecution(ctx context.Context, c *takt.Client, id string, there func(*takt.Execution) bool, say func(string)) (takt.Execution, error) {
 	var last takt.Execution
-	said := ""
+	var notes waitNotes
 	for pause := 50 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
 		e, err := c.Execution(ctx, id)
+		line := ""
 		switch {
 		case err == nil && there(&e):
 			return e, nil
 		case err == nil:
-			last = e
-			if why := waitsFor(e); why != said {
-				said = why
-				if why != "" {
-					say("waits: " + why)
-				}
-			}
+			last, line = e, notes.looked(&e)
 		case errors.Is(err, takt.ErrUnavailable) && ctx.Err() == nil:
-			if why := err.Error(); said != "unavailable" {
-				said = "unavailable"
-				say("no server answers, asking on: " + why)
-			}
+			line = notes.unanswered(err)
 		default:
 			return last, err
+		}
+		if line != "" {
+			say(line)
 		}
 		select {
 		case <-ctx.Done():
@@ -139,6 +134,37 @@ func awaitExecution(ctx context.Context, c *takt.Client, id string, there func(*
 		case <-time.After(pause):
 		}
 	}
+}
+
+// waitNotes says what an execution waits for, once until that changes. Between two looks a shard may have begun and ended, so
+// that there is nothing it waits for: that alone is no change, another state of the execution is one.
+type waitNotes struct {
+	why, state string
+	away       bool // no server answers
+}
+
+// looked is the line about an execution; "": there is nothing new.
+func (n *waitNotes) looked(e *takt.Execution) string {
+	why := waitsFor(*e)
+	back := n.away
+	if n.away = false; why == "" && e.State == n.state && !back {
+		return ""
+	}
+	old := *n
+	n.why, n.state = why, e.State
+	if why == "" || why == old.why && e.State == old.state && !back {
+		return ""
+	}
+	return "waits: " + why
+}
+
+// unanswered is the line about a call that nobody answered.
+func (n *waitNotes) unanswered(err error) string {
+	if n.away {
+		return ""
+	}
+	n.away = true
+	return "no server answers, asking on: " + err.Error()
 }
 
 // stoppedBy says in words what ended a wait.

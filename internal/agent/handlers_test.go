@@ -92,7 +92,7 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"variable", fileHead + "  a: {command: {shell: x, env: {set: {A-B: x}}}}\n", "f:4:44: handlers.a.command.env.set.A-B: \"A-B\" is no name of a variable", ""},
 		{"exit code", fileHead + "  a: {command: {shell: x, exitCodes: {256: fatal}}}\n", "f:4:44: handlers.a.command.exitCodes.256: \"256\" is no exit code", "0 to 255"},
 		{"outcome", fileHead + "  a: {command: {shell: x, exitCodes: {3: abort}}}\n", "f:4:42: handlers.a.command.exitCodes.3: \"abort\" is no outcome", "success, retry, fatal, snooze"},
-		{"grace", fileHead + "  a: {command: {shell: x}, grace: soon}\n", "f:4:35: handlers.a.grace: soon is no duration", "90s"},
+		{"grace", fileHead + "  a: {command: {shell: x}, grace: soon}\n", "f:4:35: handlers.a.grace: \"soon\" is no duration", "90s"},
 		{"no url", fileHead + "  a: {http: {headers: {}}}\n", "f:4:14: handlers.a.http: url is missing", ""},
 		{"gopher", fileHead + "  a: {http: {url: 'gopher://example.com'}}\n", "f:4:19: handlers.a.http.url: it is no http or https address", ""},
 		{"file", fileHead + "  a: {http: {url: 'file:///etc/passwd'}}\n", "f:4:19: handlers.a.http.url: it is no http or https address", ""},

@@ -10,6 +10,7 @@ import (
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/jobfile"
 	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -170,27 +171,7 @@ func toCalendar(namespace, name string, d *takt.Calendar) (control.CalendarReque
 	case d.Metadata.Namespace != "" && d.Metadata.Namespace != namespace:
 		return control.CalendarRequest{}, disagree("metadata.namespace")
 	}
-	r := control.CalendarRequest{Namespace: namespace, Name: name, Labels: d.Metadata.Labels}
-	r.Spec = job.CalendarSpec{Title: d.Spec.Title, Calendar: schedule.Calendar{TimeZone: d.Spec.TimeZone, Weekly: some(d.Spec.Weekly), Open: toDates(d.Spec.Open), Closed: toDates(d.Spec.Closed)}}
-	for _, w := range d.Spec.Daily {
-		r.Spec.Daily = append(r.Spec.Daily, schedule.Window{From: w.From, To: w.To})
-	}
-	return r, nil
-}
-
-// some is a list, or nil for an empty one.
-func some[T any](list []T) []T {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
-func toDates(all []takt.CalendarDates) (out []schedule.Dates) {
-	for _, d := range all {
-		out = append(out, schedule.Dates{From: schedule.Date(d.From), To: schedule.Date(d.To), Name: d.Name})
-	}
-	return out
+	return control.CalendarRequest{Namespace: namespace, Name: name, Labels: d.Metadata.Labels, Spec: jobfile.CalendarOf(&d.Spec)}, nil
 }
 
 func fromDates(all []schedule.Dates) (out []takt.CalendarDates) {

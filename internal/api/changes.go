@@ -158,7 +158,7 @@ func setProblem(set *job.SetError) (kind job.Kind, code, detail string, fields [
 		}
 		fields = append(fields, f)
 	}
-	return kind, code, refusedText(len(set.Items)), fields
+	return kind, code, refusedText(set.Refused()), fields
 }
 
 func refusedText(n int) string {

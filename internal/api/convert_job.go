@@ -1,13 +1,12 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/taktsched/takt"
 	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/jobfile"
 	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -21,11 +20,8 @@ func toPut(namespace, name string, d *takt.Job) (control.PutRequest, error) {
 	case d.Metadata.Namespace != "" && d.Metadata.Namespace != namespace:
 		return control.PutRequest{}, disagree("metadata.namespace")
 	}
-	spec, err := toSpec(&d.Spec)
-	if err != nil {
-		return control.PutRequest{}, err
-	}
-	return control.PutRequest{Namespace: namespace, Name: name, Labels: d.Metadata.Labels, Spec: spec}, nil
+	spec, faults := jobfile.JobSpecOf(&d.Spec)
+	return control.PutRequest{Namespace: namespace, Name: name, Labels: d.Metadata.Labels, Spec: spec, Faults: faults}, nil
 }
 
 func disagree(field string) error {
@@ -33,79 +29,7 @@ func disagree(field string) error {
 		WithHint("write the same name in both")
 }
 
-func toSpec(d *takt.JobSpec) (job.Spec, error) {
-	s := job.Spec{Title: d.Title, Owner: d.Owner, Description: d.Description, Pool: d.Pool, Handler: d.Handler, Params: present(d.Params), Disabled: d.Enabled != nil && !*d.Enabled}
-	if d.Schedule != nil {
-		at, err := toScheduleSpec(d.Schedule, "spec.schedule")
-		if err != nil {
-			return s, err
-		}
-		s.Schedules = []job.Schedule{{ID: job.MainSchedule, MaxRuns: d.Schedule.MaxRuns, Spec: at}}
-	}
-	for i := range d.Schedules {
-		field := fmt.Sprintf("spec.schedules[%d]", i)
-		if d.Schedules[i].Name == job.MainSchedule {
-			return s, job.Errorf(job.KindInvalid, "bad_name", "main is the name of spec.schedule").WithField(field + ".name").
-				WithHint("write it as spec.schedule, or give it another name")
-		}
-		one := d.Schedules[i].Schedule()
-		at, err := toScheduleSpec(&one, field)
-		if err != nil {
-			return s, err
-		}
-		s.Schedules = append(s.Schedules, job.Schedule{ID: d.Schedules[i].Name, MaxRuns: one.MaxRuns, Spec: at})
-	}
-	if d.Shards != nil {
-		s.Shards = d.Shards.Count
-	}
-	if r := d.Retry; r != nil {
-		s.Retry.MaxAttempts = r.MaxAttempts
-		if b := r.Backoff; b != nil {
-			s.Retry.Initial, s.Retry.Factor, s.Retry.Max, s.Retry.Jitter = b.Initial.Std(), b.Factor, b.Max.Std(), b.Jitter
-		}
-	}
-	if t := d.Timeout; t != nil {
-		s.Timeout = job.Timeout{Attempt: t.Attempt.Std(), Stall: t.Stall.Std(), Grace: t.Grace.Std()}
-	}
-	for _, a := range d.After {
-		s.After = append(s.After, job.After{Job: a.Job, On: job.On(a.On), Match: job.Match(a.Match), TimeZone: a.TimeZone, Within: a.Within.Std()})
-	}
-	if o := d.Overlap; o != nil {
-		s.Overlap = &job.Overlap{Policy: job.OverlapPolicy(o.Policy), MaxQueued: o.MaxQueued}
-	}
-	toMisfire(d, &s)
-	return s, nil
-}
-
-func toScheduleSpec(d *takt.ScheduleSpec, field string) (schedule.Spec, error) {
-	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Phase: d.Phase.Std(), Delay: d.Delay.Std(),
-		Start: moment(d.StartAt), End: moment(d.EndAt), Jitter: d.Jitter.Std(), Calendars: some(d.Calendars), Closed: schedule.ClosedPolicy(d.Closed)}
-	if d.DST != nil {
-		s.DST = schedule.DST{Gap: schedule.GapPolicy(d.DST.Gap), Overlap: schedule.OverlapPolicy(d.DST.Overlap)}
-	}
-	set := 0
-	for _, given := range []bool{d.Cron != "", d.Every != 0, d.Delay != 0, d.At != nil} {
-		if given {
-			set++
-		}
-	}
-	if set != 1 {
-		return s, job.Errorf(job.KindInvalid, "schedule_not_single", "a schedule is exactly one of cron, every, delay and at").WithField(field).
-			WithHint("keep one; leave schedule out for a job that runs on request only")
-	}
-	s.At = moment(d.At)
-	return s, nil
-}
-
-// moment is an instant in whole milliseconds; the zero time when there is none.
-func moment(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return job.InstantOf(*t).Time()
-}
-
-// fromScheduleSpec is toScheduleSpec backwards.
+// fromScheduleSpec is a schedule as documents write it.
 func fromScheduleSpec(s *schedule.Spec) takt.ScheduleSpec {
 	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Phase: takt.Duration(s.Phase), Delay: takt.Duration(s.Delay),
 		At: instant(job.InstantOf(s.At)), StartAt: instant(job.InstantOf(s.Start)), EndAt: instant(job.InstantOf(s.End)), Jitter: takt.Duration(s.Jitter), Calendars: s.Calendars, Closed: string(s.Closed)}
@@ -113,14 +37,6 @@ func fromScheduleSpec(s *schedule.Spec) takt.ScheduleSpec {
 		d.DST = &takt.DSTSpec{Gap: string(s.DST.Gap), Overlap: string(s.DST.Overlap)}
 	}
 	return d
-}
-
-// present is v, or nil for an absent or null value.
-func present(v json.RawMessage) json.RawMessage {
-	if len(v) == 0 || string(v) == "null" {
-		return nil
-	}
-	return v
 }
 
 // fromJob is the document of a job, with its status, as people may read it.

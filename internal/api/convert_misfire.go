@@ -8,16 +8,7 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-func toMisfire(d *takt.JobSpec, s *job.Spec) {
-	if m := d.Misfire; m != nil {
-		s.Misfire = job.Misfire{Policy: job.MisfirePolicy(m.Policy), Grace: m.Grace.Std(), Window: m.Window.Std(), Limit: m.Limit}
-	}
-	if a := d.AutoPause; a != nil {
-		s.AutoPause.AfterFailures = a.AfterFailures
-	}
-}
-
-// fromMisfire is toMisfire backwards.
+// fromMisfire is what becomes of missed instants, as documents write it.
 func fromMisfire(s *job.Spec, d *takt.JobSpec) {
 	if m := s.Misfire; m != (job.Misfire{}) {
 		d.Misfire = &takt.MisfireSpec{Policy: string(m.Policy), Grace: takt.Duration(m.Grace), Window: takt.Duration(m.Window), Limit: m.Limit}

@@ -21,7 +21,7 @@ type (
 		Job    string `query:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this job only."`
 		Pool   string `query:"pool" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Of this pool only."`
 		State  string `query:"state" enum:"scheduled,queued,running,cancelling,succeeded,partially_succeeded,failed,timed_out,cancelled" doc:"In this state only."`
-		Q      string `query:"q" maxLength:"2048" doc:"Terms that must all hold, such as state:failed,timed_out job:billing-* -pool:slow duration>30s planned<2h. A page may be short and still lead on."`
+		Q      string `query:"q" maxLength:"2048" doc:"Terms that must all hold, such as state:failed,timed_out job:billing-* -pool:slow duration>30s planned<2h. A page may be short and still lead on. planned is the instant shown; the list is in the order of the first one, and an execution that was moved is found by planned with state:scheduled, else when both instants are in the range."`
 		Labels string `query:"labels" maxLength:"1024" doc:"Of jobs with these labels only, such as app=billing,tier!=test."`
 	}
 	listShardsInput struct {

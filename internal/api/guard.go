@@ -76,7 +76,8 @@ func target(r *http.Request) *job.Error {
 		return job.Errorf(job.KindInvalid, "malformed_path", "the path is not valid UTF-8, or holds NUL").WithField("path").
 			WithHint("names in paths are lower-case letters, digits, '.' and '-'")
 	}
-	if p == "" || p[0] != '/' || p != "/" && path.Clean(p) != p {
+	// As it was sent: an escaped slash or dot is part of a name, such as an idempotency key, and no step.
+	if sent := r.URL.EscapedPath(); p == "" || p[0] != '/' || p != "/" && path.Clean(sent) != sent {
 		return unknownPath()
 	}
 	for _, name := range single {

@@ -61,7 +61,7 @@ var hostileMore = []hostileCase{
 	{"logs: shard as text", get(logs1 + "?shard=all"), 422, "wrong_type", "query.shard"},
 	{"logs: no instant", get(logs1 + "?since=yesterday"), 422, "wrong_type", "query.since"},
 	{"logs: limit as text", get(logs1 + "?limit=all"), 422, "wrong_type", "query.limit"},
-	{"logs: a path", get(execs + "/..%2f..%2fetc%2fpasswd/logs"), 404, "unknown_path", "path"},
+	{"logs: a path", get(execs + "/..%2f..%2fetc%2fpasswd/logs"), 422, "bad_execution_id", "path.id"},
 	{"log call: no JSON", post(logsCall, "{"), 400, "malformed_json", "body"},
 	{"log call: no body", post(logsCall, ""), 400, "body_required", "body"},
 	// values of params

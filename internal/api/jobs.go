@@ -76,28 +76,23 @@ func (s *server) applyJobs(ctx context.Context, in *struct{ Body takt.ApplyReque
 		}
 		r.Prune = &selector
 	}
-	var refused job.SetError
 	for i := range b.Calendars {
 		d := &b.Calendars[i]
 		put, err := toCalendar(cmp.Or(d.Calendar.Metadata.Namespace, b.Namespace, "default"), d.Calendar.Metadata.Name, &d.Calendar)
-		if e, bad := asError(err); bad {
-			refused.AddCalendar(i, e)
+		if err != nil {
+			return nil, err // there is no path to be at odds with
 		}
 		put.IfRevision = d.IfRevision
 		r.Calendars = append(r.Calendars, put)
 	}
 	for i := range b.Documents {
 		d := &b.Documents[i]
-		namespace := cmp.Or(d.Job.Metadata.Namespace, b.Namespace, "default")
-		put, err := toPut(namespace, d.Job.Metadata.Name, &d.Job)
-		if e, bad := asError(err); bad {
-			refused.Add(i, e)
+		put, err := toPut(cmp.Or(d.Job.Metadata.Namespace, b.Namespace, "default"), d.Job.Metadata.Name, &d.Job)
+		if err != nil {
+			return nil, err // likewise
 		}
 		put.IfRevision = d.IfRevision
 		r.Items = append(r.Items, put)
-	}
-	if len(refused.Items) > 0 {
-		return nil, &refused
 	}
 	done, err := s.control.Apply(ctx, r)
 	if err != nil {

@@ -49,12 +49,19 @@ func TestApplyNamesEachFault(t *testing.T) {
 		{`{"pool":"web","handler":"index","schedule":{"every":"1m","cron":"1 * * * *"}}`, "schedule_not_single", 422, []string{"documents[30].job.spec.schedule"}},
 		{`{"pool":"web","handler":"index","schedules":[{"name":"main","every":"1m"}]}`, "bad_name", 422, []string{"documents[30].job.spec.schedules[0].name"}},
 		{`{"pool":"web","handler":"index","schedules":[{"name":"a","every":"1m"},{"name":"a","every":"2m"}]}`, "bad_name", 422, []string{"documents[30].job.spec.schedules[1].name"}},
+		{`{"pool":"web","handler":"index","after":[{"job":"load","match":"day"}]}`, "bad_match", 422, []string{"documents[30].job.spec.after[0].match"}},
+		{`{"pool":"web","handler":"index","after":[{"job":"load"},{"job":"load","within":"1ms"}],"schedule":{"cron":"61 * * * *","timeZone":"Mars/Base"},"overlap":{"policy":"skip","maxQueued":1}}`,
+			"documents_refused", 422, []string{"documents[30].job.spec.schedule.timeZone", "documents[30].job.spec.schedule.cron", "documents[30].job.spec.after[1].within",
+				"documents[30].job.spec.after[1].job", "documents[30].job.spec.overlap.maxQueued"}},
 	} {
 		status, b := n.ask("POST", applyPath, set(50, "", map[int]string{30: x.spec}))
 		var p takt.Problem
 		if err := json.Unmarshal(b, &p); err != nil || status != x.status || p.Hint == "" || len(p.Errors) != len(x.fields) {
 			t.Errorf("%s: %d %s", x.spec, status, b)
 			continue
+		}
+		if p.Detail != "1 document of the set is refused; nothing was written" && x.code != "unknown_field" && x.code != "invalid_field" {
+			t.Errorf("%s: %s", x.spec, p.Detail)
 		}
 		for i, f := range x.fields {
 			if p.Errors[i].Field != f {
@@ -69,6 +76,17 @@ func TestApplyNamesEachFault(t *testing.T) {
 	n.problem("POST", applyPath, set(1, `,"dryrun":true`, nil), 422, "unknown_field")
 	if list := asked[takt.JobList](n, "GET", jobs, ""); len(list.Items) != 0 {
 		t.Errorf("%d jobs were written", len(list.Items))
+	}
+}
+
+// A single document with several faults is told all of them, too.
+func TestPutNamesEachFault(t *testing.T) {
+	n := startNode(t)
+	const doc = `{"apiVersion":"takt/v1","kind":"Job","metadata":{"name":"a"},"spec":{"pool":"web","handler":"index","after":[{"job":"a"}],"misfire":{"limit":3}}}`
+	p := n.problem("PUT", jobs+"/a", doc, 422, "bad_misfire")
+	if len(p.Errors) != 2 || p.Errors[0].Field != "spec.misfire.limit" || p.Errors[1].Field != "spec.after[0].job" || p.Errors[1].Code != "dependency_cycle" ||
+		!strings.HasSuffix(p.Detail, "; and 1 other fault") {
+		t.Errorf("%+v", p)
 	}
 }
 

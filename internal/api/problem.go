@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -122,10 +123,29 @@ func problemOf(ctx context.Context, err error) *problem {
 	if e.Field != "" {
 		fields = []takt.ProblemError{{Field: e.Field, Message: detail}}
 	}
+	if all, several := errors.AsType[job.Faults](err); several && len(all) > 1 {
+		detail, fields = fmt.Sprintf("%s; and %s", detail, others(len(all)-1)), faultFields(all)
+	}
 	if changed, ok := errors.AsType[*control.Changed](err); ok {
 		detail, fields = toldChanges(changed)
 	}
 	return newProblem(ctx, status, e.Kind, code, detail, e.Hint, fields)
+}
+
+// faultFields are the faults of one document.
+func faultFields(all job.Faults) []takt.ProblemError {
+	fields := make([]takt.ProblemError, len(all))
+	for i, e := range all {
+		fields[i] = takt.ProblemError{Field: e.Field, Message: e.Message, Code: e.Code, Hint: e.Hint}
+	}
+	return fields
+}
+
+func others(n int) string {
+	if n == 1 {
+		return "1 other fault"
+	}
+	return fmt.Sprintf("%d other faults", n)
 }
 
 // fail turns a use case's error into the answer, and logs it once if it is ours.

@@ -133,6 +133,16 @@ func (s *server) listUpcoming(ctx context.Context, in *upcomingInput) (*answer[t
 	if !bound.IsZero() {
 		out.Complete = &bound
 	}
+	if in.Job == "" && in.After == "" {
+		paused, more, err := s.control.PausedJobs(ctx, in.NS)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range paused {
+			out.Paused = append(out.Paused, takt.PausedJob{Job: p.Job, Held: p.Held})
+		}
+		out.PausedMore = more
+	}
 	return &answer[takt.UpcomingList]{out}, nil
 }
 

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,10 @@ type FireConfig struct {
 	Force     bool
 	Meters    []Meter
 	Logger    *slog.Logger
+
+	near     time.Duration                              // 0: nearing; tests need not wait for it
+	patience time.Duration                              // for instants behind the last; 0: as everywhere
+	work     func(ctx context.Context, task *takt.Task) // what a handler does when its begin is noted; nil: nothing
 }
 
 // Fired is what became of the instants.
@@ -61,8 +66,9 @@ func (c FireConfig) filled() (FireConfig, error) {
 	if c.Idle == 0 {
 		c.Idle = 10 * time.Second
 	}
+	c.near, c.patience = cmp.Or(c.near, nearing), cmp.Or(c.patience, patience)
 	if c.Lead == 0 {
-		c.Lead = 20*time.Second + time.Duration(c.Schedules)*time.Second/500 + c.Idle + nearing
+		c.Lead = 20*time.Second + time.Duration(c.Schedules)*time.Second/500 + c.Idle + c.near
 	}
 	if c.Namespace == "" {
 		c.Namespace = "bench"
@@ -75,8 +81,8 @@ func (c FireConfig) filled() (FireConfig, error) {
 		return c, errors.New("schedules, rate, workers and slots are at least 1, schedules of one job at most 30, times at least 1 s")
 	case c.Schedules < c.Rate:
 		return c, fmt.Errorf("%d schedules cannot come due %d times in a second: one fires once in a second at most", c.Schedules, c.Rate)
-	case c.Lead <= c.Idle+nearing:
-		return c, fmt.Errorf("the first instant must lie behind loading, the idle time and another %v", nearing)
+	case c.Lead <= c.Idle+c.near:
+		return c, fmt.Errorf("the first instant must lie behind loading, the idle time and another %v", c.near)
 	}
 	return c, nil
 }
@@ -148,21 +154,28 @@ func newFiring(cfg *FireConfig) *firing {
 func (f *firing) phase(i int) int64 { return 1 + int64(i)*(f.every-1)/int64(f.cfg.Schedules) }
 
 // run notes the begin of a handler.
-func (f *firing) run(_ context.Context, task *takt.Task) error {
+func (f *firing) run(ctx context.Context, task *takt.Task) error {
 	now := time.Now()
 	var firstOfJob int
 	if err := json.Unmarshal(task.Params(), &firstOfJob); err != nil {
 		return takt.Fatal(err)
 	}
-	planned := task.PlannedAt().UnixMilli()
+	f.begun(firstOfJob, task.PlannedAt(), now)
+	if f.cfg.work != nil {
+		f.cfg.work(ctx, task)
+	}
+	return nil
+}
+
+func (f *firing) begun(firstOfJob int, at, now time.Time) {
+	planned := at.UnixMilli()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := firstOfJob; i < min(firstOfJob+f.cfg.PerJob, f.cfg.Schedules); i++ {
 		if since := planned - f.first[i]; since >= 0 && since%f.every == 0 && planned < f.until {
-			f.note(f.offset[i]+int(since/f.every), now.Sub(task.PlannedAt()))
+			f.note(f.offset[i]+int(since/f.every), now.Sub(at))
 		}
 	}
-	return nil
 }
 
 func (f *firing) note(n int, late time.Duration) {
@@ -214,15 +227,15 @@ func (f *firing) measure(ctx context.Context, client *takt.Client) (*Fired, erro
 	}
 	out := &Fired{Schedules: f.cfg.Schedules, Load: time.Since(begun).Round(time.Millisecond).Seconds(), Expected: len(f.seen)}
 	first := time.UnixMilli(f.from)
-	if left := time.Until(first) - nearing; left < f.cfg.Idle+2*time.Second {
+	if left := time.Until(first) - f.cfg.near; left < f.cfg.Idle+2*time.Second {
 		return nil, fmt.Errorf("loading took %v, and the first instant comes %v after its begin: give more lead", time.Since(begun).Round(time.Second), f.cfg.Lead)
 	}
-	idle, err := f.cores(ctx, time.Until(first)-nearing-f.cfg.Idle, f.cfg.Idle, nil)
+	idle, err := f.cores(ctx, time.Until(first)-f.cfg.near-f.cfg.Idle, f.cfg.Idle, nil)
 	if err != nil {
 		return nil, err
 	}
 	out.IdleCPU = idle
-	if out.BusyCPU, err = f.cores(ctx, time.Until(first), f.cfg.For+patience, f.done); err != nil {
+	if out.BusyCPU, err = f.cores(ctx, time.Until(first), f.cfg.For+f.cfg.patience, f.done); err != nil {
 		return nil, err
 	}
 	out.Seconds = time.Since(first).Round(time.Millisecond).Seconds()

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -116,6 +117,47 @@ func (a *ahead) take(at time.Time) Upcoming {
 		}
 	}
 	return u
+}
+
+// Bounds of PausedJobs.
+const (
+	pausedLooked = 5000 // jobs that are looked at
+	pausedNamed  = 100
+)
+
+// PausedJob is a job whose schedules are held.
+type PausedJob struct {
+	Job  string
+	Held string // by what pause
+}
+
+// PausedJobs are those of a namespace whose schedules a pause holds now, by name; more: others may be, too.
+func (c *Control) PausedJobs(ctx context.Context, namespace string) (paused []PausedJob, more bool, err error) {
+	now, page := c.instant(), store.Page{Limit: 500}
+	for looked := 0; ; {
+		rows, next, err := c.read.Jobs(ctx, namespace, page)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range rows {
+			d := &rows[i].Definition
+			held := autoPaused(d, rows[i].Cursors)
+			if d.Pause.Covers(now) {
+				held = "paused" + byPause(d.Pause) + ", " + untilText(d.Pause)
+			}
+			if held == "" || d.Spec.Disabled || len(d.Spec.Schedules) == 0 {
+				continue
+			}
+			if len(paused) == pausedNamed {
+				return paused, true, nil
+			}
+			paused = append(paused, PausedJob{d.Name, held})
+		}
+		if looked += len(rows); next == "" || looked >= pausedLooked {
+			return paused, next != "", nil
+		}
+		page.After = next
+	}
 }
 
 // left is how many executions the schedule may make yet; -1: there is no bound.

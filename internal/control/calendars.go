@@ -27,16 +27,8 @@ type AppliedCalendar struct {
 }
 
 func checkCalendar(r *CalendarRequest) error {
-	if !job.ValidName(r.Namespace) {
-		return badName("metadata.namespace")
-	}
-	if !job.ValidName(r.Name) {
-		return badName("metadata.name")
-	}
-	if e := job.CheckLabels(r.Labels); e != nil {
-		return e
-	}
-	return r.Spec.Validate()
+	c := job.Calendar{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Spec: r.Spec}
+	return c.Check()
 }
 
 func (r *CalendarRequest) toStore(at job.Instant, by job.Change) store.PutCalendar {
@@ -49,8 +41,8 @@ func (c *Control) checkCalendars(r *ApplyRequest, at job.Instant, refused *job.S
 	seen := map[string]int{}
 	for i := range r.Calendars {
 		item := &r.Calendars[i]
-		if e, bad := asError(checkCalendar(item)); bad {
-			refused.AddCalendar(i, e)
+		if faults := job.FaultsOf(checkCalendar(item)); len(faults) > 0 {
+			refused.AddCalendar(i, faults...)
 			continue
 		}
 		id := item.Namespace + "/" + item.Name
@@ -82,8 +74,8 @@ func (c *Control) calendarsKnown(calendars bool, all []PutRequest) error {
 // KindConflict "revision_changed".
 func (c *Control) PutCalendar(ctx context.Context, r CalendarRequest) (AppliedCalendar, error) {
 	done, err := c.Apply(ctx, ApplyRequest{Calendars: []CalendarRequest{r}, Change: r.Change})
-	if set, ok := asSet(err); ok && len(set.Items) == 1 {
-		return AppliedCalendar{}, set.Items[0].Err
+	if set, ok := asSet(err); ok {
+		return AppliedCalendar{}, set.Faults().Err()
 	}
 	if err != nil {
 		return AppliedCalendar{}, err

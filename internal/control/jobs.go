@@ -107,8 +107,8 @@ func (c *Control) checkSet(r *ApplyRequest) (store.ApplyJobs, error) {
 	out.Calendars = c.checkCalendars(r, at, &refused)
 	for i := range r.Items {
 		item := &r.Items[i]
-		if e, bad := asError(checkPut(item)); bad {
-			refused.Add(i, e)
+		if faults := job.FaultsOf(checkPut(item)); len(faults) > 0 {
+			refused.Add(i, faults...)
 			continue
 		}
 		id := item.Namespace + "/" + item.Name

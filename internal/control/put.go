@@ -13,7 +13,8 @@ type PutRequest struct {
 	Name       string
 	Labels     map[string]string
 	Spec       job.Spec
-	IfRevision int64 // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
+	Faults     job.Faults // of the document that Spec cannot show
+	IfRevision int64      // > 0: only if the newest revision is this one; -1: only if there is none; 0: any
 	Change     job.Change
 }
 
@@ -79,19 +80,6 @@ func planned(row store.JobRow) bool {
 }
 
 func checkPut(r *PutRequest) error {
-	if !job.ValidName(r.Namespace) {
-		return badName("metadata.namespace")
-	}
-	if !job.ValidName(r.Name) {
-		return badName("metadata.name")
-	}
-	if e := job.CheckLabels(r.Labels); e != nil {
-		return e
-	}
-	return r.Spec.Validate(job.Seed(r.Namespace, r.Name))
-}
-
-func badName(field string) error {
-	return job.Errorf(job.KindInvalid, "bad_name", "this is no name").WithField(field).
-		WithHint("names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends")
+	d := job.Definition{Namespace: r.Namespace, Name: r.Name, Labels: r.Labels, Spec: r.Spec}
+	return r.Faults.Join(job.FaultsOf(d.Check())).Err()
 }

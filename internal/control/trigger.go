@@ -171,7 +171,7 @@ func (c *Control) partitionOf(d job.Definition) int {
 }
 
 func (r *TriggerRequest) check() error {
-	if err := checkKey(r.Key); err != nil {
+	if err := checkNewKey(r.Key); err != nil {
 		return err
 	}
 	if len(r.Params) == 0 || isNull(r.Params) {
@@ -345,6 +345,15 @@ func checkKey(key string) error {
 	}
 	return job.Errorf(job.KindInvalid, "bad_idempotency_key", "this is no idempotency key").WithField("header.Idempotency-Key").
 		WithHint("a key is 1 to %d visible ASCII characters without space; take the business key of the request", MaxRequestKey)
+}
+
+// checkNewKey also refuses what cannot be asked for by its address: a path loses such a part on its way.
+func checkNewKey(key string) error {
+	if key == "." || key == ".." {
+		return job.Errorf(job.KindInvalid, "bad_idempotency_key", "the idempotency key %q cannot stand in the path of a URL", key).
+			WithField("header.Idempotency-Key").WithHint("put something before it, such as order-%s", key)
+	}
+	return checkKey(key)
 }
 
 // triggerOperation names the operation whose request keys belong to a job.

@@ -153,6 +153,8 @@ func TestTriggerRefuses(t *testing.T) {
 		{control.TriggerRequest{Job: "nobody"}, job.KindNotFound, "job_not_found"},
 		{control.TriggerRequest{Job: "nobody", Params: json.RawMessage(`1`)}, job.KindNotFound, "job_not_found"},
 		{control.TriggerRequest{Job: "nightly", Key: "a b"}, job.KindInvalid, "bad_idempotency_key"},
+		{control.TriggerRequest{Job: "nightly", Key: "."}, job.KindInvalid, "bad_idempotency_key"},
+		{control.TriggerRequest{Job: "nightly", Key: ".."}, job.KindInvalid, "bad_idempotency_key"},
 		{control.TriggerRequest{Job: "nightly", Key: strings.Repeat("k", 129)}, job.KindInvalid, "bad_idempotency_key"},
 		{control.TriggerRequest{Job: "nightly", Params: big}, job.KindTooLarge, "params_too_large"}, // together with the job's
 	} {

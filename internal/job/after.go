@@ -132,64 +132,61 @@ func (s *Spec) CountsFromEnd() bool {
 	return slices.ContainsFunc(s.Schedules, func(one Schedule) bool { return one.Delay != 0 })
 }
 
-// CheckAfter checks what can be told without the other jobs.
-func (s *Spec) CheckAfter() error {
+func parentField(i int) string { return fmt.Sprintf("spec.after[%d]", i) }
+
+// validateAfter checks what can be told without the other jobs.
+func (s *Spec) validateAfter() (all Faults) {
 	if len(s.After) > MaxAfter {
-		return invalid("too_many_parents", "spec.after", "a job waits for at most %d others, here are %d", MaxAfter, len(s.After)).
-			WithHint("put a job between that waits for some of them")
+		return Faults{invalid("too_many_parents", "spec.after", "a job waits for at most %d others, here are %d", MaxAfter, len(s.After)).
+			WithHint("put a job between that waits for some of them")}
 	}
 	seen := map[string]bool{}
 	for i := range s.After {
 		a := &s.After[i]
-		field := fmt.Sprintf("spec.after[%d]", i)
-		if err := a.validate(field); err != nil {
-			return err
-		}
-		if seen[a.Job] {
-			return invalid("doubled_parent", field+".job", "the job %q is there twice", a.Job).WithHint("keep one of them")
+		field := parentField(i)
+		bad := a.validate(field)
+		all = append(all, bad...)
+		if seen[a.Job] && ValidName(a.Job) {
+			all = append(all, invalid("doubled_parent", field+".job", "the job %q is there twice", a.Job).WithHint("keep one of them"))
 		}
 		seen[a.Job] = true
-		if s.OwnInstants() {
+		if s.OwnInstants() || slices.ContainsFunc(bad, func(e *Error) bool { return e.Field == field+".match" }) {
 			continue
 		}
 		if a.Matching() == MatchDay {
-			return invalid("bad_match", field+".match", "the same day as what? this job has no schedule").
-				WithHint("give the job a schedule: it then waits at its own instants; or match planned")
-		}
-		if a.Matching() != s.After[0].Matching() {
-			return invalid("bad_match", field+".match", "a job without a schedule runs once per planned instant or once per set of latest executions, not both").
-				WithHint("give all parents the same match, or the job a schedule")
+			all = append(all, invalid("bad_match", field+".match", "the same day as what? this job has no schedule").
+				WithHint("give the job a schedule: it then waits at its own instants; or match planned"))
+		} else if a.Matching() != s.After[0].Matching() {
+			all = append(all, invalid("bad_match", field+".match", "a job without a schedule runs once per planned instant or once per set of latest executions, not both").
+				WithHint("give all parents the same match, or the job a schedule"))
 		}
 	}
-	return nil
+	return all
 }
 
-func (a *After) validate(field string) error {
+func (a *After) validate(field string) (all Faults) {
 	if !ValidName(a.Job) {
-		return invalid("bad_name", field+".job", "%.64q is no name of a job", a.Job).
-			WithHint("name another job of the same namespace")
+		all = append(all, invalid("bad_name", field+".job", "%.64q is no name of a job", a.Job).
+			WithHint("name another job of the same namespace"))
 	}
 	switch a.On {
 	case "", OnSucceeded, OnFailed, OnFinished:
 	default:
-		return invalid("bad_on", field+".on", "%.64q is none of succeeded, failed, finished", a.On)
+		all = append(all, invalid("bad_on", field+".on", "%.64q is none of succeeded, failed, finished", a.On))
 	}
 	switch a.Match {
 	case "", MatchPlanned, MatchLatest, MatchDay:
 	default:
-		return invalid("bad_match", field+".match", "%.64q is none of planned, latest, day", a.Match)
+		all = append(all, invalid("bad_match", field+".match", "%.64q is none of planned, latest, day", a.Match))
 	}
 	if a.TimeZone != "" && a.Match != MatchDay {
-		return invalid("bad_time_zone", field+".timeZone", "a time zone says whose date is meant: it goes with match: day")
+		all = append(all, invalid("bad_time_zone", field+".timeZone", "a time zone says whose date is meant: it goes with match: day"))
+	} else if _, err := time.LoadLocation(a.TimeZone); err != nil || a.TimeZone == "Local" {
+		all = append(all, invalid("bad_time_zone", field+".timeZone", "%.64q is no time zone", a.TimeZone).WithHint("use an IANA name such as Asia/Shanghai"))
 	}
-	if _, err := time.LoadLocation(a.TimeZone); err != nil || a.TimeZone == "Local" {
-		return invalid("bad_time_zone", field+".timeZone", "%.64q is no time zone", a.TimeZone).WithHint("use an IANA name such as Asia/Shanghai")
+	bad := badDurations(bounded{field + ".within", a.Within})
+	if all = append(all, bad...); len(bad) == 0 && a.Within != 0 && a.Within < time.Second {
+		all = append(all, invalid("out_of_range", field+".within", "%v is shorter than a second", a.Within))
 	}
-	if err := firstBadDuration(bounded{field + ".within", a.Within}); err != nil {
-		return err
-	}
-	if a.Within != 0 && a.Within < time.Second {
-		return invalid("out_of_range", field+".within", "%v is shorter than a second", a.Within)
-	}
-	return nil
+	return all
 }

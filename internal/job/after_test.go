@@ -41,8 +41,8 @@ func TestCheckAfter(t *testing.T) {
 		{"shorter than a second", []job.After{{Job: "a", Within: time.Millisecond}}, nil, "out_of_range", "spec.after[0].within"},
 		{"negative", []job.After{{Job: "a", Within: -time.Hour}}, nil, "out_of_range", "spec.after[0].within"},
 	} {
-		s := job.Spec{After: x.after, Schedules: x.schedules}
-		err := s.CheckAfter()
+		s := job.Spec{Pool: "p", Handler: "h", After: x.after, Schedules: x.schedules}
+		err := s.Validate("default/x")
 		e, bad := errors.AsType[*job.Error](err)
 		if bad != (x.code != "") || bad && (e.Code != x.code || e.Field != x.field || e.Kind != job.KindInvalid) {
 			t.Errorf("%s: %+v, want %q at %s", x.name, err, x.code, x.field)

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,28 +29,29 @@ type CalendarSpec struct {
 	schedule.Calendar
 }
 
-// Validate checks a calendar's spec. Fields are paths in a document, such as "spec.open[3]".
+// Validate checks a calendar's spec. Fields are paths in a document, such as "spec.open[3]". The error is of Faults, see
+// Faults.Err.
 func (s *CalendarSpec) Validate() error {
+	var all Faults
 	if n := utf8.RuneCountInString(s.Title); n > MaxTitle {
-		return invalid("too_long", "spec.title", "it has %d characters, at most %d are taken", n, MaxTitle)
+		all = append(all, invalid("too_long", "spec.title", "it has %d characters, at most %d are taken", n, MaxTitle))
 	}
 	for _, text := range s.Texts() {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return invalid("bad_text", "spec", "it holds NUL or bytes that are not UTF-8")
+			return append(all, invalid("bad_text", "spec", "it holds NUL or bytes that are not UTF-8")).Err()
 		}
-		if n := utf8.RuneCountInString(text); n > MaxTitle {
-			return invalid("too_long", "spec", "a name in it has %d characters, at most %d are taken", n, MaxTitle)
+		if n := utf8.RuneCountInString(text); n > MaxTitle && text != s.Title {
+			return append(all, invalid("too_long", "spec", "a name in it has %d characters, at most %d are taken", n, MaxTitle)).Err()
 		}
 	}
-	bad, ok := errors.AsType[*schedule.Error](schedule.CheckCalendar(s.Calendar))
-	if !ok {
-		return nil
+	for _, bad := range schedule.CalendarFaults(s.Calendar) {
+		field := "spec"
+		if bad.Field != "" {
+			field += "." + bad.Field
+		}
+		all = append(all, invalid("bad_calendar", field, "%s", bad.Message).WithHint("%s", bad.Hint))
 	}
-	field := "spec"
-	if bad.Field != "" {
-		field += "." + bad.Field
-	}
-	return invalid("bad_calendar", field, "%s", bad.Message).WithHint("%s", bad.Hint)
+	return all.Err()
 }
 
 // Texts are all texts in it.

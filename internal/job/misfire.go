@@ -55,24 +55,26 @@ func (m *Misfire) Why() (DecisionKind, Reason) {
 	return DecisionMissed, ReasonMissedDown
 }
 
-func (m *Misfire) validate() error {
+func (m *Misfire) validate() Faults {
+	all := badDurations(bounded{"spec.misfire.grace", m.Grace}, bounded{"spec.misfire.window", m.Window})
+	if len(all) == 0 && m.Window != 0 && m.Window < m.Grace {
+		all = append(all, invalid("out_of_range", "spec.misfire.window", "%v is shorter than the grace of %v", m.Window, m.Grace).
+			WithHint("the window counts from now, like the grace: nothing between the two would ever be caught up"))
+	}
+	known := true
 	switch m.Policy {
 	case "", MisfireSkip, MisfireOnce, MisfireAll:
 	default:
-		return invalid("bad_misfire", "spec.misfire.policy", "%.64q is none of skip, once and all", m.Policy)
+		known = false
+		all = append(all, invalid("bad_misfire", "spec.misfire.policy", "%.64q is none of skip, once and all", m.Policy))
 	}
 	if m.Limit < 0 || m.Limit > MaxCatchUp {
-		return invalid("out_of_range", "spec.misfire.limit", "%d is out of range 1-%d", m.Limit, MaxCatchUp)
+		all = append(all, invalid("out_of_range", "spec.misfire.limit", "%d is out of range 1-%d", m.Limit, MaxCatchUp))
+	} else if known && m.Limit != 0 && m.Policy != MisfireAll {
+		all = append(all, invalid("bad_misfire", "spec.misfire.limit", "a limit is of the policy all").
+			WithHint("write policy: all, or leave the limit out"))
 	}
-	if m.Limit != 0 && m.Policy != MisfireAll {
-		return invalid("bad_misfire", "spec.misfire.limit", "a limit is of the policy all").
-			WithHint("write policy: all, or leave the limit out")
-	}
-	if m.Window != 0 && m.Window < m.Grace {
-		return invalid("out_of_range", "spec.misfire.window", "%v is shorter than the grace of %v", m.Window, m.Grace).
-			WithHint("the window counts from now, like the grace: nothing between the two would ever be caught up")
-	}
-	return firstBadDuration(bounded{"spec.misfire.grace", m.Grace}, bounded{"spec.misfire.window", m.Window})
+	return all
 }
 
 // AutoPause pauses the schedules of a job whose executions fail one after the other.
@@ -94,9 +96,9 @@ func (AutoPause) Failed(s ExecutionState) (failed, counts bool) {
 	return s != ExecutionSucceeded, s != ExecutionCancelled
 }
 
-func (a AutoPause) validate() error {
+func (a AutoPause) validate() Faults {
 	if a.AfterFailures < 0 || a.AfterFailures > MaxFailures {
-		return invalid("out_of_range", "spec.autoPause.afterFailures", "%d is out of range 1-%d", a.AfterFailures, MaxFailures)
+		return Faults{invalid("out_of_range", "spec.autoPause.afterFailures", "%d is out of range 1-%d", a.AfterFailures, MaxFailures)}
 	}
 	return nil
 }

@@ -47,25 +47,26 @@ func (e *Execution) WaitsItsTurn() bool {
 	return e.State == ExecutionScheduled && (e.Reason == WaitOverlap || e.Reason == WaitReplace)
 }
 
-func (o *Overlap) validate() error {
+func (o *Overlap) validate() (all Faults) {
 	if o == nil {
 		return nil
 	}
+	known := true
 	switch o.Policy {
 	case "", OverlapQueue, OverlapSkip, OverlapReplace, OverlapAllow:
 	default:
-		return invalid("bad_overlap", "spec.overlap.policy", "%.64q is no policy", string(o.Policy)).
-			WithHint("one of queue, skip, replace, allow")
+		known = false
+		all = append(all, invalid("bad_overlap", "spec.overlap.policy", "%.64q is no policy", string(o.Policy)).
+			WithHint("one of queue, skip, replace, allow"))
 	}
 	if o.MaxQueued == nil {
-		return nil
+		return all
 	}
 	if n := *o.MaxQueued; n < 0 || n > MaxWaiting {
-		return invalid("out_of_range", "spec.overlap.maxQueued", "%d is out of range 0-%d", n, MaxWaiting)
+		all = append(all, invalid("out_of_range", "spec.overlap.maxQueued", "%d is out of range 0-%d", n, MaxWaiting))
+	} else if known && o.Policy != "" && o.Policy != OverlapQueue {
+		all = append(all, invalid("bad_overlap", "spec.overlap.maxQueued", "nothing is queued under the policy %s", o.Policy).
+			WithHint("leave maxQueued out, or choose the policy queue"))
 	}
-	if o.Policy != "" && o.Policy != OverlapQueue {
-		return invalid("bad_overlap", "spec.overlap.maxQueued", "nothing is queued under the policy %s", o.Policy).
-			WithHint("leave maxQueued out, or choose the policy queue")
-	}
-	return nil
+	return all
 }

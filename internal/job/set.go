@@ -8,21 +8,47 @@ import (
 // SetError is the refusal of a set of documents: nothing was written. Its Items are in the order of the set.
 type SetError struct{ Items []ItemError }
 
-// ItemError is what is wrong with one document of a set.
+// ItemError is one thing that is wrong with one document of a set.
 type ItemError struct {
 	Index    int
 	Calendar bool // Index counts the calendars of the set
 	Err      *Error
 }
 
-// Add notes that the document at index is refused; an error without a kind is one of ours.
-func (s *SetError) Add(index int, err *Error) {
-	s.Items = append(s.Items, ItemError{Index: index, Err: err})
+// Add notes what is wrong with the document at index.
+func (s *SetError) Add(index int, faults ...*Error) {
+	for _, e := range faults {
+		s.Items = append(s.Items, ItemError{Index: index, Err: e})
+	}
 }
 
-// AddCalendar notes that the calendar at index is refused.
-func (s *SetError) AddCalendar(index int, err *Error) {
-	s.Items = append(s.Items, ItemError{Index: index, Calendar: true, Err: err})
+// AddCalendar notes what is wrong with the calendar at index.
+func (s *SetError) AddCalendar(index int, faults ...*Error) {
+	for _, e := range faults {
+		s.Items = append(s.Items, ItemError{Index: index, Calendar: true, Err: e})
+	}
+}
+
+// Faults are those of all documents.
+func (s *SetError) Faults() Faults {
+	all := make(Faults, len(s.Items))
+	for i := range s.Items {
+		all[i] = s.Items[i].Err
+	}
+	return all
+}
+
+// Refused counts the documents.
+func (s *SetError) Refused() int {
+	type document struct {
+		calendar bool
+		index    int
+	}
+	all := map[document]bool{}
+	for _, x := range s.Items {
+		all[document{x.Calendar, x.Index}] = true
+	}
+	return len(all)
 }
 
 // Error is one line for each document.
@@ -39,10 +65,4 @@ func (s *SetError) Error() string {
 }
 
 // Unwrap gives the documents' errors, so that KindOf sees the first one's.
-func (s *SetError) Unwrap() []error {
-	all := make([]error, len(s.Items))
-	for i := range s.Items {
-		all[i] = s.Items[i].Err
-	}
-	return all
-}
+func (s *SetError) Unwrap() []error { return s.Faults().Unwrap() }

@@ -41,132 +41,144 @@ var (
 func ValidName(s string) bool { return namePattern.MatchString(s) }
 
 // Validate checks everything in the spec that can be checked without looking elsewhere; seed is that of its job, see
-// Seed. The error is an
-// *Error of KindInvalid or KindTooLarge whose Field is the path in a job document, such as
-// "spec.retry.backoff.factor".
+// Seed. The error is of Faults, see Faults.Err: each of KindInvalid or KindTooLarge with a Field that is the path in a job
+// document, such as "spec.retry.backoff.factor".
 func (s *Spec) Validate(seed string) error {
+	var all Faults
 	if !ValidName(s.Pool) {
-		return invalid("bad_name", "spec.pool", "%.64q is no name", s.Pool).
-			WithHint("names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends")
+		all = append(all, badName("spec.pool", s.Pool))
 	}
 	if !handlerPattern.MatchString(s.Handler) {
-		return invalid("bad_name", "spec.handler", "%.64q is no name of a handler", s.Handler).
-			WithHint("1 to 128 letters, digits and _ . : / -")
-	}
-	if err := s.validateTexts(); err != nil {
-		return err
-	}
-	if len(s.Params) > MaxParams {
-		return Errorf(KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", len(s.Params), MaxParams).
-			WithField("spec.params").WithHint("keep large inputs in your own storage and pass a reference")
-	}
-	if len(s.Params) > 0 && !json.Valid(s.Params) {
-		return invalid("bad_json", "spec.params", "this is no JSON value")
-	}
-	if e := CheckMasked("spec.params", s.Params); e != nil {
-		return e
+		all = append(all, invalid("bad_name", "spec.handler", "%.64q is no name of a handler", s.Handler).
+			WithHint("1 to 128 letters, digits and _ . : / -"))
 	}
 	if s.Shards < 0 || s.Shards > MaxShards {
-		return invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards)
+		all = append(all, invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards))
 	}
-	if err := s.validateSchedules(seed); err != nil {
-		return err
+	for _, found := range []Faults{s.validateTexts(), s.validateParams(), s.validateSchedules(seed), s.Retry.validate(),
+		s.Timeout.validate(), s.validateAfter(), s.Overlap.validate(), s.Misfire.validate(), s.AutoPause.validate()} {
+		all = append(all, found...)
 	}
-	for _, check := range []func() error{s.Retry.validate, s.Timeout.validate, s.Overlap.validate, s.Misfire.validate, s.AutoPause.validate} {
-		if err := check(); err != nil {
-			return err
-		}
+	return all.Err()
+}
+
+func (s *Spec) validateParams() (all Faults) {
+	if len(s.Params) > MaxParams {
+		return Faults{Errorf(KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", len(s.Params), MaxParams).
+			WithField("spec.params").WithHint("keep large inputs in your own storage and pass a reference")}
 	}
-	return nil
+	if len(s.Params) > 0 && !json.Valid(s.Params) {
+		return Faults{invalid("bad_json", "spec.params", "this is no JSON value")}
+	}
+	if e := CheckMasked("spec.params", s.Params); e != nil {
+		all = append(all, e)
+	}
+	return all
 }
 
 // validateTexts checks what only people read.
-func (s *Spec) validateTexts() error {
+func (s *Spec) validateTexts() (all Faults) {
 	for _, x := range []struct {
 		field, text string
 		most        int
 	}{{"spec.title", s.Title, MaxTitle}, {"spec.owner", s.Owner, MaxTitle}, {"spec.description", s.Description, MaxDescription}} {
 		if n := utf8.RuneCountInString(x.text); n > x.most {
-			return invalid("too_long", x.field, "it has %d characters, at most %d are taken", n, x.most)
-		}
-		if !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
-			return invalid("bad_text", x.field, "it holds NUL or bytes that are not UTF-8")
+			all = append(all, invalid("too_long", x.field, "it has %d characters, at most %d are taken", n, x.most))
+		} else if !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
+			all = append(all, invalid("bad_text", x.field, "it holds NUL or bytes that are not UTF-8"))
 		}
 	}
-	return nil
+	return all
 }
 
-func (s *Spec) validateSchedules(seed string) error {
+func (s *Spec) validateSchedules(seed string) (all Faults) {
 	if len(s.Schedules) > MaxSchedules {
-		return invalid("too_many_schedules", "spec.schedules", "a job has at most %d schedules", MaxSchedules)
+		return Faults{invalid("too_many_schedules", "spec.schedules", "a job has at most %d schedules", MaxSchedules)}
 	}
 	seen := map[string]bool{}
 	named := 0 // of spec.schedules
-	for _, one := range s.Schedules {
+	for i := range s.Schedules {
+		one := &s.Schedules[i]
 		field := "spec.schedule"
 		if one.ID != MainSchedule {
 			field = fmt.Sprintf("spec.schedules[%d]", named)
 			named++
 		}
-		if !ValidName(one.ID) || seen[one.ID] {
-			return invalid("bad_name", field+".name", "%.64q is no name, or two schedules have it", one.ID)
+		switch {
+		case !ValidName(one.ID):
+			all = append(all, badName(field+".name", one.ID))
+		case seen[one.ID]:
+			all = append(all, invalid("bad_name", field+".name", "another schedule has the name %s", one.ID).WithHint("names are single in a job"))
 		}
 		seen[one.ID] = true
-		if one.MaxRuns < 0 || one.MaxRuns > MaxRuns {
-			return invalid("out_of_range", field+".maxRuns", "%d is out of range 1-%d", one.MaxRuns, MaxRuns)
-		}
-		planned := one.Spec
-		planned.Seed = seed // as the engine reads it: some values of H never come
-		planned.Resolve = alwaysOpen
-		for i, name := range one.Calendars {
-			if !ValidName(name) || slices.Contains(one.Calendars[:i], name) {
-				return invalid("bad_name", fmt.Sprintf("%s.calendars[%d]", field, i), "%.64q is no name, or it is there twice", name)
-			}
-		}
-		if _, err := schedule.Parse(planned, time.Time{}); err != nil {
-			return badSchedule(field, err)
+		all = append(all, one.validate(field, seed)...)
+	}
+	return all
+}
+
+func (s *Schedule) validate(field, seed string) (all Faults) {
+	if s.MaxRuns < 0 || s.MaxRuns > MaxRuns {
+		all = append(all, invalid("out_of_range", field+".maxRuns", "%d is out of range 1-%d", s.MaxRuns, MaxRuns))
+	}
+	named := len(all)
+	for i, name := range s.Calendars {
+		switch at := fmt.Sprintf("%s.calendars[%d]", field, i); {
+		case !ValidName(name):
+			all = append(all, badName(at, name))
+		case slices.Contains(s.Calendars[:i], name):
+			all = append(all, invalid("bad_name", at, "the calendar %q is there twice", name).WithHint("keep one of them"))
 		}
 	}
-	return nil
+	planned := s.Spec
+	planned.Seed = seed // as the engine reads it: some values of H never come
+	planned.Resolve = alwaysOpen
+	if len(all) > named {
+		planned.Calendars = nil // the calculus would tell of them again
+	}
+	for _, bad := range schedule.Faults(planned, time.Time{}) {
+		all = append(all, badSchedule(field, bad))
+	}
+	return all
 }
 
 // alwaysOpen stands for the calendars of a spec that is judged by itself.
 func alwaysOpen(string) *schedule.Calendar { return &schedule.Calendar{} }
 
 // badSchedule is an error of the calculus about the schedule at field.
-func badSchedule(field string, err error) error {
+func badSchedule(field string, err error) *Error {
 	bad, ok := errors.AsType[*schedule.Error](err)
 	if !ok {
 		return invalid("bad_schedule", field, "%v", err)
 	}
+	code := "schedule_not_single"
 	if bad.Field != "" {
-		field += "." + bad.Field
+		code, field = "bad_schedule", field+"."+bad.Field
 	}
 	message := bad.Message
 	if bad.Pos > 0 {
 		message += fmt.Sprintf(" (at position %d)", bad.Pos)
 	}
-	return invalid("bad_schedule", field, "%s", message).WithHint("%s", bad.Hint)
+	return invalid(code, field, "%s", message).WithHint("%s", bad.Hint)
 }
 
-func (r Retry) validate() error {
+func (r Retry) validate() (all Faults) {
 	if r.MaxAttempts < 0 || r.MaxAttempts > MaxRetries {
-		return invalid("out_of_range", "spec.retry.maxAttempts", "%d is out of range 1-%d", r.MaxAttempts, MaxRetries)
+		all = append(all, invalid("out_of_range", "spec.retry.maxAttempts", "%d is out of range 1-%d", r.MaxAttempts, MaxRetries))
 	}
 	if r.Factor != 0 && !(r.Factor >= 1 && r.Factor <= MaxFactor) { // also NaN
-		return invalid("out_of_range", "spec.retry.backoff.factor", "%v is out of range 1-%d", r.Factor, MaxFactor)
+		all = append(all, invalid("out_of_range", "spec.retry.backoff.factor", "%v is out of range 1-%d", r.Factor, MaxFactor))
 	}
 	if r.Jitter != "" && r.Jitter != JitterFull && r.Jitter != JitterNone {
-		return invalid("bad_jitter", "spec.retry.backoff.jitter", "%.64q is neither full nor none", r.Jitter)
+		all = append(all, invalid("bad_jitter", "spec.retry.backoff.jitter", "%.64q is neither full nor none", r.Jitter))
 	}
-	return firstBadDuration(
+	return append(all, badDurations(
 		bounded{"spec.retry.backoff.initial", r.Initial},
 		bounded{"spec.retry.backoff.max", r.Max},
-	)
+	)...)
 }
 
-func (t *Timeout) validate() error {
-	return firstBadDuration(
+func (t *Timeout) validate() Faults {
+	return badDurations(
 		bounded{"spec.timeout.attempt", t.Attempt},
 		bounded{"spec.timeout.stall", t.Stall},
 		bounded{"spec.timeout.grace", t.Grace},
@@ -178,16 +190,15 @@ type bounded struct {
 	is    time.Duration
 }
 
-func firstBadDuration(all ...bounded) error {
-	for _, d := range all {
+func badDurations(of ...bounded) (all Faults) {
+	for _, d := range of {
 		if d.is < 0 || d.is > MaxDuration {
-			return invalid("out_of_range", d.field, "%v is negative or more than ten years", d.is)
-		}
-		if d.is%time.Millisecond != 0 {
-			return invalid("out_of_range", d.field, "%v has a fraction of a millisecond", d.is).WithHint("durations are whole milliseconds")
+			all = append(all, invalid("out_of_range", d.field, "%v is negative or more than ten years", d.is))
+		} else if d.is%time.Millisecond != 0 {
+			all = append(all, invalid("out_of_range", d.field, "%v has a fraction of a millisecond", d.is).WithHint("durations are whole milliseconds"))
 		}
 	}
-	return nil
+	return all
 }
 
 func invalid(code, field, format string, args ...any) *Error {

@@ -21,6 +21,8 @@ type Error struct {
 	Message string
 	Hint    string // what to do; may be empty
 	Excerpt string // the line of the file and a mark below the column; may be empty
+
+	lacks string // the field below Field that is missing
 }
 
 // Error is "file:line:column: field: message".

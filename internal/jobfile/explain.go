@@ -28,8 +28,10 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		e.Hint = knownFields(reg, schema, around, name)
 		return e
 	case strings.HasPrefix(msg, "expected required property"):
-		return d.At(field, strings.TrimSuffix(strings.TrimPrefix(msg, "expected required property "), " to be present")+
-			" is missing", "")
+		name := strings.TrimSuffix(strings.TrimPrefix(msg, "expected required property "), " to be present")
+		e := d.At(field, name+" is missing", "")
+		e.lacks = name
+		return e
 	case msg == validation.MsgExpectedString, msg == validation.MsgExpectedBoolean, msg == validation.MsgExpectedNumber,
 		msg == validation.MsgExpectedInteger, msg == validation.MsgExpectedArray, msg == validation.MsgExpectedObject:
 		e := d.At(field, fmt.Sprintf("wrong type: %s, got %s", msg, jsonType(detail.Value)), "")
@@ -40,7 +42,13 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		}
 		return e
 	case strings.Contains(msg, takt.DurationPattern):
-		return d.At(field, fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w")
+		message, hint := fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w"
+		if text, ok := detail.Value.(string); ok {
+			if _, err := takt.ParseDuration(text); err != nil {
+				message, hint, _ = strings.Cut(err.Error(), ": ")
+			}
+		}
+		return d.At(field, message, hint)
 	case strings.HasPrefix(msg, "expected string to match pattern "):
 		pattern := strings.TrimPrefix(msg, "expected string to match pattern ")
 		hint := "it must match " + pattern

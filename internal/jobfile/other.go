@@ -83,7 +83,7 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 		return value, nil, faults.show(data)
 	}
 	if err := json.Unmarshal(text, &value); err != nil {
-		return value, nil, Errors{doc.undecodable(err)}
+		return value, nil, Errors{doc.undecodable("", err)}
 	}
 	return value, doc, nil
 }

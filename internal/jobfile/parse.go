@@ -31,9 +31,13 @@ type Doc struct {
 	places places
 }
 
-// Parse reads every document of a file. file names it in errors. The error is Errors and holds every
-// fault that was found; then there are no documents. A file without documents gives none.
-func Parse(file string, data []byte) ([]Doc, error) {
+// Parse is ParseIn for the namespace default.
+func Parse(file string, data []byte) ([]Doc, error) { return ParseIn("default", file, data) }
+
+// ParseIn reads every document of a file; those that name no namespace are judged as ones of the given one. file names
+// it in errors. The error is Errors and holds every fault that was found; then there are no documents. A file without
+// documents gives none.
+func ParseIn(namespace, file string, data []byte) ([]Doc, error) {
 	if len(data) > MaxSize {
 		return nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20),
 			Hint: "cut it into several files; apply takes a directory"}}
@@ -54,7 +58,7 @@ func Parse(file string, data []byte) ([]Doc, error) {
 		if e := tooCostly(file, tokens); e != nil {
 			return nil, append(faults, e).show(data)
 		}
-		found, errs := parseOne(file, data, tokens)
+		found, errs := parseOne(namespace, file, data, tokens)
 		docs, faults = append(docs, found...), append(faults, errs...)
 	}
 	if len(faults) > 0 {
@@ -64,7 +68,7 @@ func Parse(file string, data []byte) ([]Doc, error) {
 }
 
 // parseOne reads the tokens of one document, which may hold several.
-func parseOne(file string, data []byte, tokens token.Tokens) (docs []Doc, faults Errors) {
+func parseOne(namespace, file string, data []byte, tokens token.Tokens) (docs []Doc, faults Errors) {
 	tree, err := parser.Parse(tokens, 0)
 	if err != nil {
 		return nil, Errors{syntaxError(file, err)}
@@ -82,7 +86,7 @@ func parseOne(file string, data []byte, tokens token.Tokens) (docs []Doc, faults
 			faults = append(faults, e)
 		}
 		for _, body := range bodies {
-			doc, errs := read(file, data, body)
+			doc, errs := read(namespace, file, data, body)
 			docs, faults = append(docs, doc), append(faults, errs...)
 		}
 	}
@@ -109,7 +113,7 @@ func (d *Doc) At(field, message, hint string) *Error {
 	return &Error{File: d.File, Line: p.line, Column: p.column, Field: field, Message: message, Hint: hint, Excerpt: excerpt(d.text, p)}
 }
 
-func read(file string, data []byte, body ast.Node) (Doc, Errors) {
+func read(namespace, file string, data []byte, body ast.Node) (Doc, Errors) {
 	doc := Doc{File: file, text: data, places: findPlaces(body)}
 	doc.Line = doc.places.value("").line
 	if hint := otherKinds[kindOf(body)]; hint != "" {
@@ -125,14 +129,14 @@ func read(file string, data []byte, body ast.Node) (Doc, Errors) {
 		return doc, faults
 	}
 	if kindOf(body) == "Calendar" {
-		return doc, doc.readCalendar(text, faults)
+		return doc, doc.readCalendar(text, namespace, faults)
 	}
-	faults = append(faults, doc.checkRules(text, faults)...)
+	faults = append(faults, doc.checkRules(text, namespace, faults)...)
 	if len(faults) > 0 {
 		return doc, faults.inOrder()
 	}
 	if err := json.Unmarshal(text, &doc.Job); err != nil {
-		return doc, Errors{doc.undecodable(err)}
+		return doc, Errors{doc.undecodable("", err)}
 	}
 	return doc, nil
 }
@@ -170,11 +174,12 @@ func (d *Doc) judge(body ast.Node, registry huma.Registry, schema *huma.Schema) 
 	return text, faults.inOrder()
 }
 
-func (d *Doc) undecodable(err error) *Error {
+// undecodable is a value that its type cannot hold, in the part at field.
+func (d *Doc) undecodable(field string, err error) *Error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return d.At(t.Field, "wrong type: "+t.Value+" does not fit here", "see `takt schema job."+t.Field+"`")
 	}
-	return d.At("", err.Error(), "")
+	return d.At(field, err.Error(), "")
 }
 
 func syntaxError(file string, err error) *Error {

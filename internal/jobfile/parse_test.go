@@ -83,7 +83,7 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"no name", "apiVersion: takt/v1\nkind: Job\nmetadata: {name: 月度账单}\nspec: {pool: p, handler: h}\n", `f.yaml:3:18: metadata.name: "月度账单" does not fit`, "63 lower-case"},
 		{"no handler", head + "spec: {pool: p, handler: a b}\n", `f.yaml:4:26: spec.handler: "a b" does not fit`, "it must match"},
 		{"out of range", head + "spec:\n  pool: p\n  handler: h\n  shards:\n    count: 0\n", "f.yaml:8:12: spec.shards.count: expected number >= 1", ""},
-		{"no duration", head + "spec:\n  pool: p\n  handler: h\n  schedule: {every: 5x}\n", "f.yaml:7:21: spec.schedule.every: 5x is no duration", "90s"},
+		{"no duration", head + "spec:\n  pool: p\n  handler: h\n  schedule: {every: 5x}\n", "f.yaml:7:21: spec.schedule.every: \"5x\" has the unit \"x\"", "ms, s, m"},
 		{"bad cron", head + "spec:\n  pool: p\n  handler: h\n  schedule:\n    cron: 61 * * * *\n", "f.yaml:8:11: spec.schedule.cron: ", ""},
 		{"no zone", head + "spec:\n  pool: p\n  handler: h\n  schedule: {cron: 1 * * * *, timeZone: Mars/Base}\n", "f.yaml:7:41: spec.schedule.timeZone: ", "Europe/Berlin"},
 		{"two schedules", head + "spec:\n  pool: p\n  handler: h\n  schedule: {cron: 1 * * * *, every: 5s}\n", "f.yaml:7:14: spec.schedule: only one", ""},

@@ -32,12 +32,6 @@ func UnknownParent(d *job.Definition, i int) *job.Error {
 		WithField(fmt.Sprintf("spec.after[%d].job", i)).WithHint("create it first, or in the same set")
 }
 
-// OwnParent refuses a job that runs after itself.
-func OwnParent(d *job.Definition, i int) *job.Error {
-	return job.Errorf(job.KindInvalid, "dependency_cycle", "a job cannot run after itself").WithField(fmt.Sprintf("spec.after[%d].job", i)).
-		WithHint("for the next run after the end of the last one give it schedule.delay")
-}
-
 // HasChildren refuses the deletion of a job that others run after.
 func HasChildren(name string, children []string) *job.Error {
 	said, more := children, ""

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
 
 	"github.com/taktsched/takt/internal/job"
 )
@@ -31,7 +32,12 @@ func Queried(ctx context.Context, list string, f ExecutionFilter,
 	if v, ok := f.Query.Only("state"); ok && f.State == "" {
 		narrow.State = job.ExecutionState(v)
 	}
-	least, most := f.Query.Between("planned") // ids sort by it
+	// Ids sort by the instant that was planned first. What was moved has another one, which the term is about: such an execution
+	// is found where both lie in the range. Among those that are scheduled, the ones that are moved, no range is cut off.
+	least, most := f.Query.Between("planned")
+	if narrow.State == job.ExecutionScheduled {
+		least, most = math.MinInt64, math.MaxInt64
+	}
 	if err := notAfter(list, &narrow, most); err != nil {
 		return nil, "", err
 	}
@@ -48,7 +54,7 @@ func Queried(ctx context.Context, list string, f ExecutionFilter,
 				return found.Rows, found.Next(list, func(e job.Execution) any { return e.ID }), nil
 			}
 		}
-		if n := len(rows); n > 0 && int64(rows[n-1].PlannedAt) < least {
+		if n := len(rows); n > 0 && int64(rows[n-1].ID.PlannedAt()) < least {
 			next = "" // all behind it is older
 		}
 		if next == "" || looked >= filterMost || len(rows) < narrow.Limit {

@@ -107,7 +107,7 @@ func linkParents(w *link, old, d *job.Definition) error {
 			return store.UnknownParent(d, i)
 		}
 		if parent == d.UID {
-			return store.OwnParent(d, i)
+			return job.OwnParent(i)
 		}
 		if _, err := w.exec(qLink, parent, [16]byte(d.UID)); err != nil {
 			return err

@@ -72,7 +72,7 @@ func linkParents(w *link, old, d *job.Definition) error {
 			return store.UnknownParent(d, i)
 		}
 		if bytes.Equal(parent, d.UID[:]) {
-			return store.OwnParent(d, i)
+			return job.OwnParent(i)
 		}
 		if _, err := w.exec(qLink, parent, d.UID[:]); err != nil {
 			return err

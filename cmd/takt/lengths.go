@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/taktsched/takt"
+)
+
+// lengthOf reads a flag that takes a length of time, more than none.
+func lengthOf(flag, text string) (time.Duration, error) {
+	d, err := takt.ParseDuration(text)
+	if err != nil {
+		return 0, usage(flag + ": " + err.Error())
+	}
+	if d <= 0 {
+		return 0, usage(flag + " " + text + ": it must be more than 0, such as 90s, 6h or 7d")
+	}
+	return d.Std(), nil
+}
+
+// lengthOrInstant reads a flag that takes a length of time, or an instant; d is 0 for that.
+func lengthOrInstant(flag, text string) (d time.Duration, at time.Time, err error) {
+	if at, err = time.Parse(time.RFC3339, text); err == nil {
+		return 0, at, nil
+	}
+	const instant = "an instant such as 2026-11-28T00:00:00+08:00"
+	length, err := takt.ParseDuration(text)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "is no duration"):
+		err = usage(fmt.Sprintf("%s %.64q: it must be a length of time such as 7d, or %s", flag, text, instant))
+	case err != nil:
+		err = usage(fmt.Sprintf("%s: %v; or %s", flag, err, instant))
+	case length == 0:
+		err = usage(fmt.Sprintf("%s %s: it must be more than 0, such as 90s, 6h or 7d; or %s", flag, text, instant))
+	}
+	return length.Std(), time.Time{}, err
+}
