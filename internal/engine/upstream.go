@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -312,9 +311,8 @@ func (e *Engine) matched(u *Upstream, why job.Reason) {
 // wantUpstream says what to read of what waits.
 func (e *Engine) wantUpstream(w *Want) {
 	p := &e.pages
-	w.Upstream = p.upstream.due(e.now.Mono, e.cfg.PageSize)
-	slices.SortFunc(w.Upstream, func(a, b UpstreamAsk) int {
-		return cmp.Or(bytes.Compare(a.Child[:], b.Child[:]), bytes.Compare(a.Waiting[:], b.Waiting[:]), bytes.Compare(a.Ended[:], b.Ended[:]))
+	w.Upstream = p.upstream.due(e.now.Mono, e.cfg.PageSize, func(a, b UpstreamAsk) int {
+		return cmp.Or(bytes.Compare(a.Child[:], b.Child[:]), compareIDs(a.Waiting, b.Waiting), compareIDs(a.Ended, b.Ended))
 	})
 	if e.loaded && !p.scanned && (p.scanAsked == 0 || e.now.Mono >= p.scanAsked+askAgain) {
 		p.scanAsked = max(e.now.Mono, 1)
