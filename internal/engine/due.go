@@ -143,6 +143,18 @@ func (d *dueBook) want(e *Engine) *WantDue {
 	return &WantDue{Until: d.asking, After: d.from, Limit: e.cfg.PageSize}
 }
 
+// last is where a page ended of which items were taken and behind which there are more; nil when there are not.
+func (p *DuePage) last(items []Due) *job.Cursor {
+	switch n := len(items); {
+	case !p.Partial:
+		return nil
+	case n < len(p.Items) || n > 0 && p.Through == nil:
+		return &items[n-1].Cursor
+	default:
+		return p.Through
+	}
+}
+
 func (e *Engine) duePage(ev DuePage) {
 	d := &e.due
 	if ev.Owed {
@@ -156,9 +168,8 @@ func (e *Engine) duePage(ev DuePage) {
 	for i := range ev.Items {
 		e.takeDue(&ev.Items[i], &ev)
 	}
-	if ev.Partial && len(ev.Items) > 0 {
-		last := ev.Items[len(ev.Items)-1].Cursor
-		d.from, d.asking = &last, ev.Until
+	if last := ev.last(ev.Items); last != nil {
+		d.from, d.asking = last, ev.Until
 		d.askedAt = e.now.Mono - askAgain // the next part at once
 	} else {
 		d.from, d.asking = nil, 0
