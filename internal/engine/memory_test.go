@@ -157,3 +157,27 @@ func TestEndLeavesNothing(t *testing.T) {
 		t.Errorf("%d pools and lines, %d polls after the last worker left", pools, polls)
 	}
 }
+
+// Whom jobs ran after is forgotten when they were edited, deleted or moved away, and not before.
+func TestWatchedShrinks(t *testing.T) {
+	s := lead(t, `
+		job a overlap=allow
+		job b overlap=allow`)
+	want := func(when string, n int) {
+		if got := s.e.Watched(); got != n {
+			t.Errorf("%s: %d jobs watch or are watched, want %d", when, got, n)
+		}
+	}
+	for i := range 100 {
+		s.do(t, fmt.Sprintf("job c%d after=a,b overlap=allow", i))
+	}
+	want("a hundred run after the same two", 102)
+	s.do(t, "job c0 after=b overlap=allow\njob c1 overlap=allow\njob d delay=5s overlap=allow")
+	want("one runs after b alone, one after nothing, and one counts from its own end", 103)
+	for i := range 100 {
+		s.do(t, fmt.Sprintf("delete c%d", i))
+	}
+	want("all were deleted but the one", 2)
+	s.do(t, "job d delay=5s pool=far@1 overlap=allow")
+	want("and that one moved away", 0)
+}
