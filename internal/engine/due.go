@@ -124,6 +124,20 @@ func (d *dueBook) wake(e *Engine) (time.Duration, bool) {
 	return wake, true
 }
 
+// Undecided is the first instant that may be due and have become nothing yet; what was set aside does not count, and what was
+// missed counts until it is a debt or a decision. It lies ahead of the wall clock while planning goes on. 0: nothing was
+// read yet.
+func (e *Engine) Undecided() job.Instant {
+	d := &e.due
+	if len(d.heap) > 0 && (d.until == 0 || d.heap[0].cursor.Next <= d.until) {
+		return d.heap[0].cursor.Next
+	}
+	if d.until == 0 {
+		return 0
+	}
+	return d.until + 1
+}
+
 // want asks for the schedules of the next horizon when half of it is used up, and in turn for those that owe. One page is
 // on its way at a time.
 func (d *dueBook) want(e *Engine) *WantDue {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -180,4 +181,28 @@ func TestWatchedShrinks(t *testing.T) {
 	want("all were deleted but the one", 2)
 	s.do(t, "job d delay=5s pool=far@1 overlap=allow")
 	want("and that one moved away", 0)
+}
+
+// While pages come, all that is due is decided; when they do not come any more, it shows.
+func TestUndecided(t *testing.T) {
+	s := lead(t, `
+		config horizon=20s
+		job a every=10s overlap=allow
+		advance 25s`)
+	if at := s.e.Undecided(); at <= s.wall() || at > s.wall().Add(20*time.Second) {
+		t.Errorf("planned up to %s, it is %s", at, s.wall())
+	}
+	s.do(t, "pages off\nreload")
+	if at := s.e.Undecided(); at != 0 {
+		t.Errorf("nothing was read: undecided from %s", at)
+	}
+	s.do(t, "pages on\nadvance 10s\npages off")
+	s.do(t, "advance 60s")
+	if at := s.e.Undecided(); at > s.wall().Add(-20*time.Second) || at <= wallStart.Add(35*time.Second) {
+		t.Errorf("pages do not come: undecided from %s, it is %s", at, s.wall())
+	}
+	s.do(t, "pages on\nadvance 5s")
+	if at := s.e.Undecided(); at <= s.wall() {
+		t.Errorf("pages come again: undecided from %s, it is %s", at, s.wall())
+	}
 }
