@@ -63,6 +63,7 @@ var (
 	mCommits     = declare("takt_commits_total", "Commits.", counter)
 	mCommitErrs  = declare("takt_commit_errors_total", "Commits that failed or whose outcome is unknown.", counter)
 	mCommitP99   = declare("takt_commit_p99_seconds", "Worst 99th percentile over the owned partitions, each of its newest 1,000 commits.", gauge)
+	mPlanBehind  = declare("takt_planning_behind_seconds", "How long ago the oldest instant was due that is neither an execution nor a decision yet, over the owned partitions; 0 when there is none.", gauge)
 	mPoisoned    = declare("takt_events_set_aside_total", "Events that could not be decided or stored, and were set aside.", counter)
 	mCreated     = declare("takt_executions_created_total", "Executions that were made.", counter)
 	mEnded       = declare("takt_executions_ended_total", "Executions that ended, by state; one that is rerun ends again.", counter, "state")
@@ -137,15 +138,17 @@ func (m *meter) cluster(set setter) {
 
 // counts are sums over all partitions that this server has owned since it started.
 func (m *meter) counts(rows []partition.Stats, set setter) {
-	owned, worst := 0, time.Duration(0)
+	owned, worst, behind := 0, time.Duration(0), time.Duration(0)
 	for i := range rows {
 		if r := &rows[i]; r.Owned {
 			owned++
+			behind = max(behind, r.PlanBehind)
 			set(mEpoch, float64(r.Epoch), strconv.Itoa(r.Partition))
 			worst = max(worst, r.CommitP99)
 		}
 	}
 	set(mOwned, float64(owned))
+	set(mPlanBehind, behind.Seconds())
 	sum := m.s.cluster.Totals()
 	set(mSteps, float64(sum.Steps))
 	set(mEngines, float64(sum.Engines))

@@ -44,7 +44,7 @@ func TestMetrics(t *testing.T) {
 	for name, want := range map[string]float64{"takt_ready": 1, "takt_database_up": 1, "takt_partitions": 1, "takt_partitions_owned": 1,
 		"takt_partitions_unowned": 0, "takt_servers_live": 1, "takt_server_sits_out": 0, "takt_executions_created_total": 1,
 		`takt_executions_ended_total{state="succeeded"}`: 1, `takt_executions_ended_total{state="failed"}`: 0, "takt_leases_granted_total": 1,
-		"takt_reports_stale_total": 1, "takt_commit_errors_total": 0, "takt_workers": 0, "takt_shards_queued": 0} {
+		"takt_reports_stale_total": 1, "takt_commit_errors_total": 0, "takt_planning_behind_seconds": 0, "takt_workers": 0, "takt_shards_queued": 0} {
 		if got := sample(page, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}

@@ -133,6 +133,11 @@ func (w *sweeper) steps(ctx context.Context, st store.Store, partitions int, nam
 			func(n int) (int, error) {
 				return st.SweepExecutions(ctx, ns, w.small(k.Executions, w.longest.Executions), n)
 			})
+		if jobs, ok := st.(store.JobSweeper); ok { // backfills as long as what they ran
+			all = append(all, func(n int) (int, error) {
+				return jobs.SweepBackfills(ctx, ns, w.small(k.Executions, w.longest.Executions), n)
+			})
+		}
 	}
 	return all
 }

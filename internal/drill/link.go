@@ -181,7 +181,9 @@ func (l *Link) send(ctx context.Context, req *http.Request, body []byte) (*http.
 	defer context.AfterFunc(l.ctx, cancel)()
 	again := req.Clone(ctx)
 	again.Body = io.NopCloser(bytes.NewReader(body))
-	again.ContentLength = int64(len(body))
+	if again.ContentLength = int64(len(body)); len(body) == 0 {
+		again.Body = http.NoBody // else its length counts as unknown
+	}
 	resp, err := l.base.RoundTrip(again)
 	if err != nil {
 		return nil, nil, err

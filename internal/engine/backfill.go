@@ -201,7 +201,8 @@ func PutElsewhere(p *ExecutionPage, x *job.Execution) {
 
 // looked notes what was read about an instant.
 func (e *Engine) looked(id job.ExecutionID, row Row, page *ExecutionPage) {
-	for _, b := range e.backfills {
+	for _, k := range slices.SortedFunc(maps.Keys(e.backfills), compareIDs) { // two may wait for one execution: the first cancels it
+		b := e.backfills[k]
 		for _, l := range b.ahead {
 			if l.id == id {
 				l.known, l.seq, l.row, l.away = true, page.Seq, row, page.Elsewhere[id]

@@ -162,6 +162,9 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 			e.cancel(held, Entry{Definition: row.Definition})
 		}
 	}
+	if ev.Through != (Place{}) {
+		last = backlogKey{ev.Through.At, ev.Through.ID}
+	}
 	if sure {
 		p.fresh = false
 		e.seen(ev.Seq, last, ev.Partial, skipped)

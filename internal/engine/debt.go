@@ -201,8 +201,8 @@ func (e *Engine) owedPage(ev DuePage) {
 		}
 		i = n
 	}
-	if len(items) > 0 && ev.Partial && !b.unread {
-		b.unread, b.from = true, &items[len(items)-1].Cursor
+	if last := ev.last(items); last != nil && !b.unread {
+		b.unread, b.from = true, last
 	}
 	e.pages.read(ev.Seq)
 }

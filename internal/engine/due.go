@@ -124,6 +124,20 @@ func (d *dueBook) wake(e *Engine) (time.Duration, bool) {
 	return wake, true
 }
 
+// Undecided is the first instant that may be due and have become nothing yet; what was set aside does not count, and what was
+// missed counts until it is a debt or a decision. It lies ahead of the wall clock while planning goes on. 0: nothing was
+// read yet.
+func (e *Engine) Undecided() job.Instant {
+	d := &e.due
+	if len(d.heap) > 0 && (d.until == 0 || d.heap[0].cursor.Next <= d.until) {
+		return d.heap[0].cursor.Next
+	}
+	if d.until == 0 {
+		return 0
+	}
+	return d.until + 1
+}
+
 // want asks for the schedules of the next horizon when half of it is used up, and in turn for those that owe. One page is
 // on its way at a time.
 func (d *dueBook) want(e *Engine) *WantDue {
@@ -143,6 +157,18 @@ func (d *dueBook) want(e *Engine) *WantDue {
 	return &WantDue{Until: d.asking, After: d.from, Limit: e.cfg.PageSize}
 }
 
+// last is where a page ended of which items were taken and behind which there are more; nil when there are not.
+func (p *DuePage) last(items []Due) *job.Cursor {
+	switch n := len(items); {
+	case !p.Partial:
+		return nil
+	case n < len(p.Items) || n > 0 && p.Through == nil:
+		return &items[n-1].Cursor
+	default:
+		return p.Through
+	}
+}
+
 func (e *Engine) duePage(ev DuePage) {
 	d := &e.due
 	if ev.Owed {
@@ -156,9 +182,8 @@ func (e *Engine) duePage(ev DuePage) {
 	for i := range ev.Items {
 		e.takeDue(&ev.Items[i], &ev)
 	}
-	if ev.Partial && len(ev.Items) > 0 {
-		last := ev.Items[len(ev.Items)-1].Cursor
-		d.from, d.asking = &last, ev.Until
+	if last := ev.last(ev.Items); last != nil {
+		d.from, d.asking = last, ev.Until
 		d.askedAt = e.now.Mono - askAgain // the next part at once
 	} else {
 		d.from, d.asking = nil, 0

@@ -59,7 +59,9 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		e.handOver(def, entry.Place)
 	}
 	e.plan() // what is owed on
-	e.watch(def)
+	if e.watch(def); entry.Place != e.cfg.Partition {
+		e.unwatch(def.UID) // its new planner is told
+	}
 	e.pokeWaits(def.UID)
 	note := ""
 	if def.Pause != nil && (def.Pause.Until == 0 || def.Pause.Until > e.now.Wall) {

@@ -26,7 +26,8 @@ type Engine struct {
 
 	executions map[job.ExecutionID]*execution
 	upstream   map[job.ExecutionID]*wait // for their parents
-	watched    map[string]bool           // jobs whose ends are told to this partition, as far as is known: see watch
+	watched    map[string]int            // for so many jobs the ends of this one are told to this partition, as far as is known: see watch
+	watchers   map[job.UID][]string      // whom each of them watches
 	sessions   map[job.SessionID]*session
 	waiting    map[ReplyID]*session // whose poll hangs
 	pools      map[poolKey]*pool
@@ -107,7 +108,8 @@ func New(cfg Config) *Engine {
 		behind:     cfg.Behind,
 		executions: map[job.ExecutionID]*execution{},
 		upstream:   map[job.ExecutionID]*wait{},
-		watched:    map[string]bool{},
+		watched:    map[string]int{},
+		watchers:   map[job.UID][]string{},
 		sessions:   map[job.SessionID]*session{},
 		waiting:    map[ReplyID]*session{},
 		pools:      map[poolKey]*pool{},

@@ -81,14 +81,16 @@ type (
 		Seq     int64
 		Until   job.Instant // as asked
 		Items   []Due
-		Partial bool // there are more up to Until: ask again after the last one
+		Partial bool        // there are more up to Until: ask again after the last one, or
+		Through *job.Cursor // behind this one, up to which Items has all but what was set aside
 	}
 
 	// BacklogPage answers Want.Backlog: queued executions ordered by (PlannedAt, ID).
 	BacklogPage struct {
 		Seq     int64
 		Rows    []Row
-		Partial bool // there are more behind the last one
+		Partial bool  // there are more behind the last one, or
+		Through Place // behind this one, up to which Rows has all but what was set aside
 	}
 
 	// ScheduledPage answers Want.Scheduled: executions that wait for their instant, ordered by it.

@@ -7,3 +7,6 @@ func (e *Engine) Kept() (timers, pools, polls int) {
 	}
 	return len(e.timers.entries), pools, len(e.waiting)
 }
+
+// Watched counts the jobs whose ends wake the inbox.
+func (e *Engine) Watched() int { return len(e.watched) + len(e.watchers) }

@@ -134,7 +134,7 @@ func (e *Engine) bury(s *session) {
 }
 
 func sortIDs(ids []job.ExecutionID) {
-	slices.SortFunc(ids, func(a, b job.ExecutionID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, compareIDs)
 }
 
 func sortedCursors[K comparable](m map[K]job.Cursor) []job.Cursor {

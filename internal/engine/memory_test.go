@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -155,5 +156,53 @@ func TestEndLeavesNothing(t *testing.T) {
 	s.do(t, "poll A\nclose A\nadvance 2s")
 	if _, pools, polls := s.e.Kept(); pools+polls != 0 {
 		t.Errorf("%d pools and lines, %d polls after the last worker left", pools, polls)
+	}
+}
+
+// Whom jobs ran after is forgotten when they were edited, deleted or moved away, and not before.
+func TestWatchedShrinks(t *testing.T) {
+	s := lead(t, `
+		job a overlap=allow
+		job b overlap=allow`)
+	want := func(when string, n int) {
+		if got := s.e.Watched(); got != n {
+			t.Errorf("%s: %d jobs watch or are watched, want %d", when, got, n)
+		}
+	}
+	for i := range 100 {
+		s.do(t, fmt.Sprintf("job c%d after=a,b overlap=allow", i))
+	}
+	want("a hundred run after the same two", 102)
+	s.do(t, "job c0 after=b overlap=allow\njob c1 overlap=allow\njob d delay=5s overlap=allow")
+	want("one runs after b alone, one after nothing, and one counts from its own end", 103)
+	for i := range 100 {
+		s.do(t, fmt.Sprintf("delete c%d", i))
+	}
+	want("all were deleted but the one", 2)
+	s.do(t, "job d delay=5s pool=far@1 overlap=allow")
+	want("and that one moved away", 0)
+}
+
+// While pages come, all that is due is decided; when they do not come any more, it shows.
+func TestUndecided(t *testing.T) {
+	s := lead(t, `
+		config horizon=20s
+		job a every=10s overlap=allow
+		advance 25s`)
+	if at := s.e.Undecided(); at <= s.wall() || at > s.wall().Add(20*time.Second) {
+		t.Errorf("planned up to %s, it is %s", at, s.wall())
+	}
+	s.do(t, "pages off\nreload")
+	if at := s.e.Undecided(); at != 0 {
+		t.Errorf("nothing was read: undecided from %s", at)
+	}
+	s.do(t, "pages on\nadvance 10s\npages off")
+	s.do(t, "advance 60s")
+	if at := s.e.Undecided(); at > s.wall().Add(-20*time.Second) || at <= wallStart.Add(35*time.Second) {
+		t.Errorf("pages do not come: undecided from %s, it is %s", at, s.wall())
+	}
+	s.do(t, "pages on\nadvance 5s")
+	if at := s.e.Undecided(); at <= s.wall() {
+		t.Errorf("pages come again: undecided from %s, it is %s", at, s.wall())
 	}
 }

@@ -56,10 +56,14 @@ func (e *Engine) settle(u job.UID) bool {
 		e.payAll(u) // one range has no room for a pause
 		for _, x := range all {
 			x.hold()
-			for done := false; !done; { // no bound: it is rare
-				done = e.settleHeld(x.def, x.sched, &x.cursor, p.Until)
+			done = e.settleHeld(x.def, x.sched, &x.cursor, p.Until) && done
+			for x.cursor.Held != 0 && x.cursor.Next == 0 { // the schedule ends in the pause: no later step comes back to it
+				e.settleHeld(x.def, x.sched, &x.cursor, p.Until)
 			}
 			e.moved(x)
+		}
+		if !done {
+			return false // settleEnded goes on with what is held
 		}
 	}
 	for _, x := range all {

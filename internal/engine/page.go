@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -67,15 +66,23 @@ func (a asking[K]) again(k K) {
 	}
 }
 
-// due marks up to limit things that have to be asked for now, and gives them.
-func (a asking[K]) due(now time.Duration, limit int) []K {
+// due marks up to limit things that have to be asked for now, and gives them: those that wait longest, else the first by
+// compare, so that what a step wants depends on nothing but its events.
+func (a asking[K]) due(now time.Duration, limit int, compare func(a, b K) int) []K {
 	var out []K
 	for k, t := range a {
-		if len(out) < limit && (t == 0 || now >= t+askAgain) {
-			a[k] = max(now, 1)
+		if t == 0 || now >= t+askAgain {
 			out = append(out, k)
 		}
 	}
+	if len(out) > limit {
+		slices.SortFunc(out, func(x, y K) int { return cmp.Or(cmp.Compare(a[x], a[y]), compare(x, y)) })
+		out = out[:limit]
+	}
+	for _, k := range out {
+		a[k] = max(now, 1)
+	}
+	slices.SortFunc(out, compare)
 	return out
 }
 
@@ -238,11 +245,9 @@ func (e *Engine) want() Want {
 	var w Want
 	p := &e.pages
 	w.Backlog = e.wantBacklog()
-	w.Executions = p.asked.due(e.now.Mono, e.cfg.PageSize)
-	sortIDs(w.Executions)
-	w.Shards = p.shards.due(e.now.Mono, e.cfg.PageSize)
-	slices.SortFunc(w.Shards, func(a, b ShardRef) int {
-		return cmp.Or(bytes.Compare(a.Execution[:], b.Execution[:]), cmp.Compare(a.Index, b.Index))
+	w.Executions = p.asked.due(e.now.Mono, e.cfg.PageSize, compareIDs)
+	w.Shards = p.shards.due(e.now.Mono, e.cfg.PageSize, func(a, b ShardRef) int {
+		return cmp.Or(compareIDs(a.Execution, b.Execution), cmp.Compare(a.Index, b.Index))
 	})
 	e.wantUpstream(&w)
 	w.Due = e.due.want(e)

@@ -187,6 +187,7 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		old = entry.Before
 	}
 	e.unfollowJob(def.UID)
+	e.unwatch(def.UID)
 	e.pokeWaits(def.UID)
 	done := true
 	for _, c := range sortedCursors(cursors) {

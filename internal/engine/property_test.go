@@ -38,6 +38,17 @@ func TestRandomHistories(t *testing.T) {
 	t.Logf("%d seeds, %d steps", to-from+1, total)
 }
 
+// TestStepIsAFunction runs two engines side by side through the same random histories.
+func TestStepIsAFunction(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		d := newDriver(seed, engine.Switches{})
+		d.doubled = true
+		if err := d.play(40*time.Second, 4*time.Minute); err != nil {
+			t.Fatalf("seed %d: %.4000v", seed, err)
+		}
+	}
+}
+
 // driver is a world under random load and faults.
 type driver struct {
 	*world
@@ -236,7 +247,10 @@ func (d *driver) once(events []engine.Event) error {
 		}
 	}
 	if d.chance(5) {
-		r := d.e.Step(d.now(), nil)
+		r, err := d.think(nil)
+		if err != nil {
+			return err
+		}
 		if !r.Batch.Empty() || len(r.Answers)+len(r.Trace) > 0 || r.Want.Due != nil || r.Want.Backlog != nil || r.Want.Scheduled != nil {
 			return fmt.Errorf("a step without events at the same instant does something: %+v", r)
 		}

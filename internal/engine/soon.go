@@ -60,8 +60,12 @@ func (e *Engine) delay(row job.Execution, def *job.Definition) *execution {
 func (e *Engine) putOff(x *execution) {
 	b, at := &e.soon, placeOf(&x.row)
 	keep := at.At <= e.now.Wall.Add(e.cfg.Horizon)
-	if keep && len(b.held) >= e.cfg.SoonMax {
+	switch {
+	case !keep:
+	case len(b.held) >= e.cfg.SoonMax:
 		keep = at.Compare(e.shrink()) <= 0
+	case at.Compare(b.through) > 0: // it may not take the room that those before it in the database need
+		keep = b.kept() < e.cfg.SoonMax/2
 	}
 	if keep {
 		e.executions[x.row.ID], b.held[x.row.ID] = x, x
@@ -194,8 +198,10 @@ func (e *Engine) reschedule(x *execution, entry Entry) {
 
 // hasRoom tells whether another page of executions can be held.
 func (b *soonBook) hasRoom(e *Engine) bool {
-	return len(b.held)+len(b.ripe)+len(b.late) <= e.cfg.SoonMax/2
+	return b.kept() <= e.cfg.SoonMax/2
 }
+
+func (b *soonBook) kept() int { return len(b.held) + len(b.ripe) + len(b.late) }
 
 // wantScheduled asks for what comes behind, when less than half of the horizon is in memory.
 func (e *Engine) wantScheduled() *WantScheduled {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -84,16 +83,34 @@ func (e *Engine) pokeWaits(child job.UID) {
 // watch notes that ends of the parents of a job, and its own when it counts from them, are told to this partition. When
 // one of them happens here the inbox is read at once; else the next look finds the entry (R11).
 func (e *Engine) watch(def *job.Definition) {
+	e.unwatch(def.UID)
+	var names []string
 	for i := range def.Spec.After {
-		e.watched[def.Namespace+"/"+def.Spec.After[i].Job] = true
+		names = append(names, def.Namespace+"/"+def.Spec.After[i].Job)
 	}
 	if def.Spec.CountsFromEnd() {
-		e.watched[def.Namespace+"/"+def.Name] = true
+		names = append(names, def.Namespace+"/"+def.Name)
+	}
+	for _, name := range names {
+		e.watched[name]++
+	}
+	if len(names) > 0 {
+		e.watchers[def.UID] = names
 	}
 }
 
+// unwatch forgets whom a job watched: it was edited, was deleted, or moved away.
+func (e *Engine) unwatch(u job.UID) {
+	for _, name := range e.watchers[u] {
+		if e.watched[name]--; e.watched[name] == 0 {
+			delete(e.watched, name)
+		}
+	}
+	delete(e.watchers, u)
+}
+
 func (e *Engine) endSeen(x *execution) {
-	if len(e.watched) > 0 && e.watched[x.name()] {
+	if len(e.watched) > 0 && e.watched[x.name()] > 0 {
 		e.step.inbox = true
 	}
 }
@@ -109,9 +126,12 @@ func (e *Engine) parentEnded(entry Entry) bool {
 	e.pokeWaits(entry.Job)
 	def := entry.Definition
 	if def == nil || def.Deleted != nil || e.unfit(def, "") {
+		e.unwatch(entry.Job)
 		return true
 	}
-	e.watch(def)
+	if e.watch(def); entry.Planner != e.cfg.Partition {
+		e.unwatch(def.UID) // it would not be told when the job is deleted
+	}
 	switch {
 	case e.ownEnd(entry):
 		return false // it has been consumed, or forwarded
@@ -312,9 +332,8 @@ func (e *Engine) matched(u *Upstream, why job.Reason) {
 // wantUpstream says what to read of what waits.
 func (e *Engine) wantUpstream(w *Want) {
 	p := &e.pages
-	w.Upstream = p.upstream.due(e.now.Mono, e.cfg.PageSize)
-	slices.SortFunc(w.Upstream, func(a, b UpstreamAsk) int {
-		return cmp.Or(bytes.Compare(a.Child[:], b.Child[:]), bytes.Compare(a.Waiting[:], b.Waiting[:]), bytes.Compare(a.Ended[:], b.Ended[:]))
+	w.Upstream = p.upstream.due(e.now.Mono, e.cfg.PageSize, func(a, b UpstreamAsk) int {
+		return cmp.Or(bytes.Compare(a.Child[:], b.Child[:]), compareIDs(a.Waiting, b.Waiting), compareIDs(a.Ended, b.Ended))
 	})
 	if e.loaded && !p.scanned && (p.scanAsked == 0 || e.now.Mono >= p.scanAsked+askAgain) {
 		p.scanAsked = max(e.now.Mono, 1)

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -29,6 +30,8 @@ type world struct {
 	show    func(w *world, r *engine.Result)
 	leftOut []engine.About
 	deaf    bool // pages are read and given by command only
+	doubled bool // a second engine takes every step, too, and must come to the same
+	second  *engine.Engine
 }
 
 // caller is who waits for an answer.
@@ -54,6 +57,9 @@ func (w *world) wall() job.Instant { return wallStart.Add(w.mono + w.skew) }
 func (w *world) load(takeover bool) error {
 	w.cfg.Epoch = job.Epoch((int64(max(job.Token(w.cfg.Epoch), w.db.lastToken))/100 + 1) * 100)
 	w.e = engine.New(w.cfg)
+	if w.doubled {
+		w.second = engine.New(w.cfg)
+	}
 	w.replies, w.want = map[engine.ReplyID]*caller{}, engine.Want{}
 	loaded := w.db.loaded(takeover)
 	loaded.LeftOut = w.leftOut
@@ -69,7 +75,10 @@ func (w *world) call(what string, answer func(v any)) engine.ReplyID {
 
 // step runs one step, commits it, shows it, checks it and gives the answers.
 func (w *world) step(events ...engine.Event) error {
-	r := w.e.Step(w.now(), append(events, engine.Tick{}))
+	r, err := w.think(append(events, engine.Tick{}))
+	if err != nil {
+		return err
+	}
 	if !r.Batch.Empty() {
 		if err := w.db.commit(&r.Batch); err != nil {
 			return fmt.Errorf("commit refused: %w", err)
@@ -94,6 +103,51 @@ func (w *world) step(events ...engine.Event) error {
 		c.answer(a.Value)
 	}
 	return nil
+}
+
+// think lets the engine take events. What a step comes to is a function of what came before and of its events: a second
+// engine that saw the same, and walks its maps in another order, comes to the same.
+func (w *world) think(events []engine.Event) (engine.Result, error) {
+	if w.second == nil {
+		return w.e.Step(w.now(), events), nil
+	}
+	own := apart(reflect.ValueOf(events)).Interface().([]engine.Event) // an engine changes the rows that it was given
+	r := w.e.Step(w.now(), events)
+	other := w.second.Step(w.now(), own)
+	if !reflect.DeepEqual(r, other) {
+		return r, fmt.Errorf("two engines that saw the same come to different ends by %T\n%+v\n%+v", events, r, other)
+	}
+	at, ok := w.e.NextWake()
+	if next, is := w.second.NextWake(); next != at || is != ok {
+		return r, fmt.Errorf("two engines that saw the same want to be woken at %v and %v", at-monoStart, next-monoStart)
+	}
+	return r, nil
+}
+
+// apart copies what is given by value, slices with what they hold; maps and what pointers point to stay.
+func apart(v reflect.Value) reflect.Value {
+	out := reflect.New(v.Type()).Elem()
+	out.Set(v)
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			out.Set(apart(v.Elem()))
+		}
+	case reflect.Slice:
+		if !v.IsNil() {
+			out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		}
+		for i := range v.Len() {
+			out.Index(i).Set(apart(v.Index(i)))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := out.Field(i); f.CanSet() {
+				f.Set(apart(v.Field(i)))
+			}
+		}
+	}
+	return out
 }
 
 func (w *world) wanted(n engine.Want) {

@@ -1,12 +1,16 @@
 package partition_test
 
 import (
+	"cmp"
+	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 func dueOf(u byte, name string) engine.Due {
@@ -54,6 +58,115 @@ func TestDuePageOneByOne(t *testing.T) {
 		}
 		if !reflect.DeepEqual(sizes, tc.want) || len(all) != len(tc.page.Items) || len(all) > 0 && !reflect.DeepEqual(all, items) {
 			t.Errorf("%+v became parts of %v: %+v", tc.page, sizes, all)
+		}
+	}
+}
+
+// desk is an engine with a database of schedules, of which the first ones are set aside.
+type desk struct {
+	t     *testing.T
+	e     *engine.Engine
+	all   []engine.Due
+	bad   []engine.Event
+	mono  time.Duration
+	made  map[string]job.Trigger
+	reads int
+}
+
+const deskStart = job.Instant(1_767_225_600_000) // 2026-01-01T00:00:00Z
+
+func newDesk(t *testing.T, bad, good int, owed bool) *desk {
+	cfg := engine.Default()
+	cfg.PageSize = 2
+	d := &desk{t: t, e: engine.New(cfg), mono: time.Second, made: map[string]job.Trigger{}}
+	for i := range bad + good {
+		u, name := job.UID{byte(i + 1)}, fmt.Sprintf("j%02d", i)
+		def := &job.Definition{UID: u, Namespace: "default", Name: name, Revision: 1, CreatedAt: deskStart - 1000}
+		def.Spec = job.Spec{Pool: "p", Handler: "h", Schedules: []job.Schedule{{ID: job.MainSchedule, Spec: schedule.Spec{Every: time.Minute}}}}
+		c := job.Cursor{Job: u, Schedule: job.MainSchedule, Revision: 1, Next: deskStart}
+		if owed {
+			c.Owed, c.OwedTo, c.Next = deskStart-60_000, deskStart-60_000, deskStart.Add(time.Hour)
+		}
+		item := engine.Due{Definition: def, Cursor: c}
+		if d.all = append(d.all, item); i < bad {
+			d.bad = append(d.bad, engine.DuePage{Items: []engine.Due{item}})
+		}
+	}
+	return d
+}
+
+// page reads as a store does.
+func (d *desk) page(w engine.WantDue) engine.DuePage {
+	p := engine.DuePage{Owed: w.Owed, Until: w.Until}
+	for _, x := range d.all {
+		switch {
+		case d.made[x.Definition.Name] != "", w.Owed != (x.Cursor.Owed != 0), !w.Owed && x.Cursor.Next > w.Until:
+		case w.After != nil && cmp.Compare(x.Cursor.Job[0], w.After.Job[0]) <= 0:
+		case len(p.Items) == w.Limit:
+			p.Partial = true
+		default:
+			p.Items = append(p.Items, x)
+		}
+	}
+	d.reads++
+	return p
+}
+
+// step takes events, and what they want to be read.
+func (d *desk) step(events ...engine.Event) {
+	r := d.e.Step(engine.Now{Mono: d.mono, Wall: deskStart.Add(d.mono)}, append(events, engine.Tick{}))
+	for _, w := range r.Batch.Executions {
+		d.made[w.Row.Job] = w.Row.Trigger
+	}
+	if r.Want.Due == nil || d.reads > 100 {
+		return
+	}
+	for _, part := range partition.Digest(d.page(*r.Want.Due), false, d.bad...) {
+		d.step(part)
+	}
+}
+
+// The rows of whole pages are set aside: what is behind them is read, and planned, all the same.
+func TestReadGoesOnBehindPoison(t *testing.T) {
+	for _, owed := range []bool{false, true} {
+		bad := 7
+		if owed {
+			bad = 2*job.MaxSchedules + 1 // a page of debts has as many
+		}
+		d := newDesk(t, bad, 3, owed)
+		d.step(engine.Loaded{Owes: owed})
+		for range 5 {
+			d.mono += time.Second
+			d.step()
+		}
+		if len(d.made) != 3 || d.reads > 100 {
+			t.Errorf("owed %t: behind %d schedules that are set aside %v ran, after %d reads", owed, bad, d.made, d.reads)
+		}
+	}
+}
+
+// A page of queued executions that are all set aside is not read again and again.
+func TestBacklogGoesOnBehindPoison(t *testing.T) {
+	var rows []engine.Row
+	for i := range 3 {
+		at := deskStart.Add(time.Duration(i) * time.Second)
+		rows = append(rows, engine.Row{Execution: job.Execution{ID: job.PlannedID(job.UID{1}, at), PlannedAt: at}})
+	}
+	last := engine.Place{At: rows[2].Execution.PlannedAt, ID: rows[2].Execution.ID}
+	for _, x := range []struct {
+		page    engine.BacklogPage
+		bad     []engine.Row
+		through engine.Place
+	}{
+		{engine.BacklogPage{Rows: rows, Partial: true}, rows, last},
+		{engine.BacklogPage{Rows: rows, Partial: true}, rows[1:], last},
+		{engine.BacklogPage{Rows: rows, Partial: true}, rows[:2], engine.Place{}},
+		{engine.BacklogPage{Rows: rows}, rows, engine.Place{}},
+	} {
+		got := partition.Digest(x.page, false, engine.BacklogPage{Rows: x.bad})
+		p := got[len(got)-1].(engine.BacklogPage)
+		if len(got) != 1 || p.Through != x.through || p.Partial != x.page.Partial || len(p.Rows) != len(rows)-len(x.bad) {
+			t.Errorf("without %d rows: %+v", len(x.bad), got)
 		}
 	}
 }

@@ -56,9 +56,14 @@ func OutageLines() func(text, code string, now time.Duration) (leftOut int, writ
 	return newOutage().may
 }
 
-// Digest cuts a page as a tenure does; careful: while events run one by one.
-func Digest(page engine.Event, careful bool) []engine.Event {
-	s := &seat{n: &Node{start: time.Now()}}
+// Digest cuts a page as a tenure does; careful: while events run one by one. The rows of setAside are left out.
+func Digest(page engine.Event, careful bool, setAside ...engine.Event) []engine.Event {
+	s := &seat{n: &Node{start: time.Now()}, skip: map[string]bool{}}
+	for _, bad := range setAside {
+		for _, key := range keysOf(bad) {
+			s.skip[key] = true
+		}
+	}
 	if careful {
 		s.careful = time.Hour
 	}

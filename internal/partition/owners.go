@@ -53,6 +53,7 @@ type Stats struct {
 	Engines    int64 // engines made: 1, and one more after every failed or unknown commit
 	Poisoned   int64
 	CommitP99  time.Duration // of the newest 1,000
+	PlanBehind time.Duration // how long ago the oldest instant was due that is not decided; 0: there is none, or it is not known yet
 	Executions Executions
 	engine.Counters
 }

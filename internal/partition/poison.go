@@ -158,7 +158,11 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 		for _, part := range parts {
 			out = append(out, engine.BacklogPage{Seq: e.Seq, Rows: part, Partial: true})
 		}
-		return append(out, engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial})
+		page := engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial}
+		if n := len(e.Rows); e.Partial && n > 0 && t.bad(rowKey(&e.Rows[n-1])) { // else it would be read again and again
+			page.Through = engine.Place{At: e.Rows[n-1].Execution.PlannedAt, ID: e.Rows[n-1].Execution.ID}
+		}
+		return append(out, page)
 	case engine.ScheduledPage:
 		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
 		var out []engine.Event
@@ -194,6 +198,11 @@ func (t *tenure) digestibleDue(e engine.DuePage, single bool) (out []engine.Even
 	}
 	for i, items := range pages {
 		out = append(out, engine.DuePage{Owed: e.Owed, Seq: e.Seq, Until: e.Until, Items: items, Partial: e.Partial || i < len(pages)-1})
+	}
+	if n := len(e.Items); e.Partial && n > 0 && t.bad(dueKey(&e.Items[n-1])) { // the read goes on behind what is left out
+		last := out[len(out)-1].(engine.DuePage)
+		last.Through = &e.Items[n-1].Cursor
+		out[len(out)-1] = last
 	}
 	return out
 }

@@ -18,6 +18,7 @@ type tally struct {
 	stats Stats
 	times []time.Duration // ring of the newest commits
 	next  int
+	open  job.Instant // all that was due before it has been decided; 0: not known yet
 }
 
 // stepped counts a step.
@@ -88,6 +89,14 @@ func (y *tally) engineMade() {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.stats.Engines++
+	y.open = 0
+}
+
+// planned notes the first instant that may not be decided.
+func (y *tally) planned(open job.Instant) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.open = open
 }
 
 func (y *tally) eventSetAside() {
@@ -97,10 +106,13 @@ func (y *tally) eventSetAside() {
 	y.stats.Counters.Poisoned++
 }
 
-// read gives the counters with the 99th percentile of the commit times.
-func (y *tally) read() Stats {
+// read gives the counters with the 99th percentile of the commit times, and how far planning is behind now.
+func (y *tally) read(now job.Instant) Stats {
 	y.mu.Lock()
 	st := y.stats
+	if y.open != 0 {
+		st.PlanBehind = max(now.Sub(y.open), 0)
+	}
 	times := slices.Clone(y.times)
 	y.mu.Unlock()
 	if len(times) > 0 {
@@ -111,7 +123,7 @@ func (y *tally) read() Stats {
 }
 
 func (s *seat) stats() Stats {
-	st := s.tally.read()
+	st := s.tally.read(job.InstantOf(s.n.Now()))
 	st.Partition = s.partition
 	if t := s.serving(); t != nil {
 		st.Owned, st.Epoch, st.Seq = true, t.epoch, t.seq.Load()

@@ -203,6 +203,7 @@ func (t *tenure) step(take int) *ending {
 	t.stepped.Store(int64(t.last.done))
 	t.seat.tally.stepped(res, len(items))
 	t.alarms(res)
+	t.planned(now)
 	t.want(res.Want)
 	return t.dispose(items, now, res)
 }

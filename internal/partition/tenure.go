@@ -60,6 +60,7 @@ type tenure struct {
 	commits  int64
 	behind   int           // levels, as the engine was told
 	born     time.Duration // mono
+	late     lateness
 }
 
 // lastStep is what gathering knows of the step before.

@@ -29,11 +29,11 @@ func (e *Executions) ended(state string) {
 }
 
 // Totals adds up what was counted since the process started, over all partitions, also those that others own now: unlike
-// the sum of Stats it never falls. Partition, Owned, Epoch, Seq and CommitP99 say nothing here.
+// the sum of Stats it never falls. Partition, Owned, Epoch, Seq, CommitP99 and PlanBehind say nothing here.
 func (n *Node) Totals() Stats {
 	var sum Stats
 	for _, s := range n.seats {
-		st := s.tally.read()
+		st := s.tally.read(0)
 		sum.Add(&st)
 	}
 	return sum

@@ -7,7 +7,7 @@ import (
 
 // A counter that is added to Stats must be added up, too.
 func TestTotalsAddEveryCounter(t *testing.T) {
-	says := map[string]bool{"Partition": true, "Owned": true, "Epoch": true, "Seq": true, "CommitP99": true}
+	says := map[string]bool{"Partition": true, "Owned": true, "Epoch": true, "Seq": true, "CommitP99": true, "PlanBehind": true}
 	var one, sum Stats
 	fill(reflect.ValueOf(&one).Elem())
 	sum.Add(&one)

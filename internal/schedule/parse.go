@@ -135,12 +135,13 @@ func keepTo(s Schedule, spec Spec) (Schedule, error) {
 		if cal == nil {
 			return nil, &Error{Field: fmt.Sprintf("calendars[%d]", i), Message: fmt.Sprintf("there is no calendar %.64q", name), Hint: "apply it first, or in the same set"}
 		}
-		o, err := cal.compile()
+		named := *cal
+		if named.Name == "" {
+			named.Name = name
+		}
+		o, err := named.ready()
 		if err != nil {
 			return nil, &Error{Field: fmt.Sprintf("calendars[%d]", i), Message: fmt.Sprintf("calendar %s: %s", name, err.Error())}
-		}
-		if o.name == "" {
-			o.name = name
 		}
 		c.calendars = append(c.calendars, o)
 	}

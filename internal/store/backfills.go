@@ -90,6 +90,9 @@ func MayCancelBackfill(b *job.Backfill, c *job.BackfillCancel) (more bool, err e
 	return b.Cancel == nil || c.Running && !b.Cancel.Running, nil
 }
 
+// BackfillEnd is when a backfill ended; of one whose progress cannot be read, when it was asked for.
+func BackfillEnd(b *job.Backfill) job.Instant { return max(b.Progress.Ended, b.At) }
+
 // NoBackfill says that there is none.
 func NoBackfill(namespace string, id job.ExecutionID) error {
 	return job.Errorf(job.KindNotFound, "backfill_not_found", "there is no backfill %s in namespace %q", id, namespace).

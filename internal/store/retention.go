@@ -50,12 +50,15 @@ type Months interface {
 	SweepMonths(ctx context.Context, o Over) (int, error)
 }
 
-// JobSweeper deletes what is left of jobs and of events. Each sweep deletes at most limit rows and returns how many; fewer
+// JobSweeper deletes what is left of jobs, backfills and events. Each sweep deletes at most limit rows and returns how many; fewer
 // than limit: that was all.
 type JobSweeper interface {
 	// SweepJobs deletes the revisions of jobs that were deleted before an instant and that no execution, live or ended, no
 	// cursor and no inbox entry refers to; the job itself goes with the last of them.
 	SweepJobs(ctx context.Context, before job.Instant, limit int) (int, error)
+	// SweepBackfills deletes backfills of a namespace that ended before an instant, with how far they had come. All that they
+	// ran had ended then. One that an inbox entry is about stays.
+	SweepBackfills(ctx context.Context, namespace string, before job.Instant, limit int) (int, error)
 	// SweepPoison deletes the records of events that were set aside before an instant.
 	SweepPoison(ctx context.Context, before job.Instant, limit int) (int, error)
 }

@@ -25,7 +25,17 @@ var (
 		(SELECT id FROM poison WHERE at < $1 ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED))`)
 )
 
+// Who has ended stays so; what tells of a cancel that came too late may still lie in the inbox.
+var (
+	qBackfillsEnded = statement(`SELECT ` + backfillColumns + ` FROM backfills b JOIN backfill_progress p ON p.id = b.id
+		WHERE (b.namespace, b.id) > ($1, $2::uuid) AND b.namespace <= $1 AND b.id < $3::uuid AND p.state NOT IN ('running', 'cancelling')
+		AND NOT EXISTS (SELECT 1 FROM inbox WHERE execution = b.id) ORDER BY b.namespace, b.id LIMIT $4`)
+	qForgetBackfill = statement(`DELETE FROM backfills WHERE id = $1`)
+	qForgetProgress = statement(`DELETE FROM backfill_progress WHERE id = $1`)
+)
+
 const (
+	endedAtOnce  = 100  // backfills of one read
 	buriedAtOnce = 1000 // deleted jobs of one read
 	waitingMost  = 1000 // entries of one partition and rank that a sweep looks at; behind more it comes another time
 )
@@ -136,4 +146,40 @@ func (s *Store) SweepPoison(ctx context.Context, before job.Instant, limit int) 
 		return err
 	})
 	return int(n), err
+}
+
+// SweepBackfills implements store.JobSweeper.
+func (s *Store) SweepBackfills(ctx context.Context, namespace string, before job.Instant, limit int) (int, error) {
+	n, bound := 0, job.RequestedID(before, [10]byte{}) // ids sort by when they were asked for
+	err := s.write(ctx, "delete old backfills", func(w *link) error {
+		n = 0
+		for after, more := (job.ExecutionID{}), true; more && n < limit; {
+			var page []job.Backfill
+			if err := w.each(qBackfillsEnded, []any{namespace, after[:], bound[:], endedAtOnce}, func(rows pgx.Rows) error {
+				b, err := scanBackfill(rows)
+				page = append(page, b)
+				return err
+			}); err != nil {
+				return err
+			}
+			more = len(page) == endedAtOnce
+			for i := 0; i < len(page) && n < limit; i++ {
+				after = page[i].ID
+				if store.BackfillEnd(&page[i]) >= before {
+					continue
+				}
+				n++
+				for _, q := range []query{qForgetBackfill, qForgetProgress} {
+					if _, err := w.exec(q, after[:]); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
 }

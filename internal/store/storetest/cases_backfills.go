@@ -93,6 +93,61 @@ var backfillCases = []examCase{
 		_, _, err = d.backfill(2, noon-2000, noon)
 		wantVerdict(tb, "the same range again", err, "ok")
 	}},
+	{"Backfills/swept", func(tb TB, s store.Store) {
+		d, _ := plannedJob(tb, s)
+		sweeper, ok := s.(store.JobSweeper)
+		if !ok {
+			tb.Fatalf("the store is no JobSweeper")
+		}
+		ask := func(id byte, from, to job.Instant) (job.Backfill, store.Written) {
+			tb.Helper()
+			in := job.Backfill{ID: job.ExecutionID{0, id}, Namespace: "ns", Job: "j", From: from, To: to, At: noon}
+			b, w, err := d.s.PutBackfill(ctx, store.PutBackfill{Backfill: in, Count: func(job.Definition) (int64, error) { return 7, nil }}, func(job.Definition) int { return 0 })
+			wantVerdict(tb, "PutBackfill", err, "ok")
+			return b, w
+		}
+		for id, ends := range map[byte]job.Instant{1: noon + 500, 2: noon + 10, 3: 0, 4: noon + 100, 5: noon + 99} { // 3 goes on
+			at := noon - 1000*job.Instant(id)
+			b, w := ask(id, at, at+500)
+			p := job.BackfillProgress{ID: b.ID, State: job.BackfillRunning, Started: noon}
+			if ends != 0 {
+				p.State, p.Ended = job.BackfillDone, ends
+			}
+			d.commit(engine.Batch{At: noon, Consumed: []int64{w.Entry}, Backfills: []job.BackfillProgress{p}})
+		}
+		late, last := ask(6, noon-9000, noon-8000) // has ended, and its entry is still there
+		d.commit(engine.Batch{At: noon, Backfills: []job.BackfillProgress{{ID: late.ID, State: job.BackfillCancelled, Ended: noon}}})
+		sweep := func(namespace string, limit int) int {
+			tb.Helper()
+			n, err := sweeper.SweepBackfills(ctx, namespace, noon+100, limit)
+			wantVerdict(tb, "SweepBackfills", err, "ok")
+			return n
+		}
+		left := func(what string, want ...byte) {
+			tb.Helper()
+			all, _, err := s.Backfills(ctx, "ns", "", store.Page{Limit: 10})
+			wantVerdict(tb, "Backfills", err, "ok")
+			var ids []byte
+			for _, b := range all {
+				ids = append(ids, b.ID[1])
+			}
+			equal(tb, what, ids, want)
+		}
+		equal(tb, "of another namespace", sweep("other", 10), 0)
+		equal(tb, "first step, behind one that is younger", sweep("ns", 1), 1)
+		left("after one", 6, 5, 4, 3, 1)
+		equal(tb, "second step", sweep("ns", 10), 1)
+		equal(tb, "then nothing", sweep("ns", 10), 0)
+		left("those that ended at the instant or later, go on, or are told of", 6, 4, 3, 1)
+		d.commit(engine.Batch{At: noon, Consumed: []int64{last.Entry}})
+		equal(tb, "its entry was consumed", sweep("ns", 10), 1)
+		left("at the end", 4, 3, 1)
+		_, err := s.Backfill(ctx, "ns", job.ExecutionID{0, 2})
+		wantVerdict(tb, "one that is gone", err, "not_found/backfill_not_found")
+		loaded, err := s.LoadPartition(ctx, 0)
+		wantVerdict(tb, "LoadPartition", err, "ok")
+		equal(tb, "what goes on is loaded", len(loaded.Backfills), 1)
+	}},
 	{"Backfills/cancelled", func(tb TB, s store.Store) {
 		d, _ := plannedJob(tb, s)
 		b, first, _ := d.backfill(1, noon-2000, noon)
