@@ -271,6 +271,7 @@ said on standard error.
 			}
 			instants, more := walk(s, after, until, count)
 			if more {
+				until = instants[len(instants)-1] // what calendars leave out is shown so far, too
 				if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "there are more than %d; raise -n or ask on from the last one\n", count); err != nil {
 					return fmt.Errorf("write the note: %w", err)
 				}

@@ -114,7 +114,7 @@ func awaitExecution(ctx context.Context, c *takt.Client, id string, there func(*
 	var notes waitNotes
 	for pause := 50 * time.Millisecond; ; pause = min(pause*3/2, time.Second) {
 		e, err := c.Execution(ctx, id)
-		line := ""
+		var line string
 		switch {
 		case err == nil && there(&e):
 			return e, nil

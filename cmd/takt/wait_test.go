@@ -29,7 +29,7 @@ func TestWaitNotes(t *testing.T) {
 		var notes waitNotes
 		var got []string
 		for _, look := range c.looks {
-			line := ""
+			var line string
 			if look == "down" {
 				line = notes.unanswered(down)
 			} else {

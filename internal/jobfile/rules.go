@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,7 +30,7 @@ func (d *Doc) checkRules(text []byte, namespace string, known Errors) (faults Er
 	var parts struct {
 		Metadata, Spec map[string]json.RawMessage
 	}
-	if json.Unmarshal(text, &parts) != nil {
+	if !decodes(json.NewDecoder(bytes.NewReader(text)), &parts) {
 		return nil // something is no mapping: that is known
 	}
 	r.raw["metadata"], r.raw["spec"] = parts.Metadata, parts.Spec
