@@ -158,7 +158,7 @@ func (d *dueBook) want(e *Engine) *WantDue {
 }
 
 // last is where a page ended of which items were taken and behind which there are more; nil when there are not.
-func (p *DuePage) last(items []Due) *job.Cursor {
+func (p DuePage) last(items []Due) *job.Cursor {
 	switch n := len(items); {
 	case !p.Partial:
 		return nil

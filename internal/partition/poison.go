@@ -197,12 +197,11 @@ func (t *tenure) digestibleDue(e engine.DuePage, single bool) (out []engine.Even
 		pages = append(pages, part)
 	}
 	for i, items := range pages {
-		out = append(out, engine.DuePage{Owed: e.Owed, Seq: e.Seq, Until: e.Until, Items: items, Partial: e.Partial || i < len(pages)-1})
-	}
-	if n := len(e.Items); e.Partial && n > 0 && t.bad(dueKey(&e.Items[n-1])) { // the read goes on behind what is left out
-		last := out[len(out)-1].(engine.DuePage)
-		last.Through = &e.Items[n-1].Cursor
-		out[len(out)-1] = last
+		page := engine.DuePage{Owed: e.Owed, Seq: e.Seq, Until: e.Until, Items: items, Partial: e.Partial || i < len(pages)-1}
+		if n := len(e.Items); i == len(pages)-1 && e.Partial && n > 0 && t.bad(dueKey(&e.Items[n-1])) {
+			page.Through = &e.Items[n-1].Cursor // the read goes on behind what is left out
+		}
+		out = append(out, page)
 	}
 	return out
 }

@@ -56,7 +56,6 @@ func TestSharedCalendar(t *testing.T) {
 		t.Errorf("a schedule takes %d bytes, of one calendar that all share", each)
 	}
 	runtime.KeepAlive(all)
-	all = nil
 	key := c.key()
 	for end := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
 		runtime.GC()
