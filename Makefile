@@ -58,7 +58,7 @@ race: postgres ## all tests with the race detector, PostgreSQL included
 drill: postgres ## servers, databases and networks that fail, on real processes and PostgreSQL: a quarter of an hour
 	TAKT_TEST_PG_REQUIRED=1 TAKT_DRILL=$${TAKT_DRILL:-20s} $(GO) test -v -count 1 -timeout 60m ./internal/drill/pg
 
-replay: ## one seed of a virtual cluster five times, without the race detector, which shuffles goroutines
+replay: ## a seed of a virtual cluster five times, and one of three servers, without the race detector, which shuffles goroutines
 	$(GO) test -count 1 -run TestReplay ./internal/drill
 
 cross: ## compile packages and tests for darwin and windows

@@ -12,7 +12,7 @@ func TestBackoffOfAHandOver(t *testing.T) {
 		return &Error{Problem: Problem{Status: 503, Kind: "unavailable", Code: code}, RetryAfter: time.Second}
 	}
 	for code, want := range map[string][]int64{
-		"no_owner":          {50, 100, 200, 1400, 1800},
+		"no_owner":          {5, 50, 100, 200, 1400, 1800},
 		"store_unavailable": {1050, 1100, 1200, 1400, 1800},
 	} {
 		b := backoff{max: 2 * time.Second, jitter: func(time.Duration) time.Duration { return 0 }}

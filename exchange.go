@@ -197,10 +197,15 @@ func neverSent(err error) bool {
 
 // backoff is the growing pause between tries of one call.
 type backoff struct {
-	next   time.Duration // upper bound of the next pause; 0: 100 ms, there was no failure yet
+	next   time.Duration // upper bound of the next pause; 0: there was no failure yet
 	max    time.Duration
 	jitter func(time.Duration) time.Duration
 }
+
+const (
+	firstPause = 100 * time.Millisecond
+	nextServer = 10 * time.Millisecond // for who was refused because the server's partition goes to another one
+)
 
 // handOver is about how long a partition has no owner when one hands it to the next.
 const handOver = 400 * time.Millisecond
@@ -209,13 +214,18 @@ const handOver = 400 * time.Millisecond
 // to max, and no shorter than what the server asked for, but never longer than max. The first tries for a partition
 // without an owner come sooner than asked for: it is mostly handed over, and work must not wait for longer than that.
 func (b *backoff) after(err error) time.Duration {
-	if b.next == 0 {
-		b.next = 100 * time.Millisecond
+	e, ok := errors.AsType[*Error](err)
+	moves := ok && e.Problem.Code == "no_owner"
+	switch {
+	case b.next == 0 && moves:
+		b.next = nextServer
+	case b.next == 0:
+		b.next = firstPause
 	}
 	bound := min(b.next, b.max)
-	b.next = min(2*b.next, b.max)
+	b.next = min(max(2*b.next, firstPause), b.max)
 	pause := bound/2 + b.jitter(bound/2)
-	if e, ok := errors.AsType[*Error](err); ok && e.RetryAfter > 0 && (e.Problem.Code != "no_owner" || bound > handOver) {
+	if ok && e.RetryAfter > 0 && (!moves || bound > handOver) {
 		pause += e.RetryAfter
 	}
 	return min(pause, b.max)

@@ -64,22 +64,25 @@ func hopEpoch(ctx context.Context) job.Epoch {
 // passOn hands a worker's call to the server that owns its partition, as it is, and gives back what that one says.
 // It is false when the call is to be answered here: because the partition is ours, or nobody's.
 func (s *server) passOn(w http.ResponseWriter, r *http.Request, in intake, body []byte) bool {
-	if s.peers == nil || r.Context().Value(hopKey{}) != nil {
+	if s.peers == nil {
 		return false
 	}
 	p, ok := s.partitionFor(r, body)
 	if !ok {
 		return false
 	}
-	to, elsewhere := s.peers.Elsewhere(p)
-	if !elsewhere {
+	if r.Context().Value(hopKey{}) != nil {
+		s.peers.AwaitHere(r.Context(), p, body)
 		return false
 	}
 	c := peer.Call{Path: r.URL.Path, Body: body, Header: r.Header, Request: requestID(r.Context()), Wait: callTimeout, Hangs: in.hangs}
 	if in.hangs {
 		c.Wait += s.limits.PollMax
 	}
-	a, err := s.peers.Forward(r.Context(), to, c)
+	a, passed, err := s.peers.Pass(r.Context(), p, c)
+	if !passed {
+		return false
+	}
 	if err != nil {
 		s.refuse(w, r, err)
 		return true

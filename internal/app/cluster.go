@@ -156,15 +156,16 @@ func (a *App) join(ctx context.Context, pc *partition.Config) error {
 	}
 	pc.Self = self
 	pc.Reach = func(ctx context.Context, s store.Server) error { return a.peers.Reach(ctx, s) }
-	a.peers = peer.New(peer.Config{Directory: later{a}, CA: pool, Dial: a.cfg.PeerDial, Look: a.cfg.Lease.Look, Logger: a.cfg.Logger})
+	a.peers = peer.New(peer.Config{Directory: later{a}, CA: pool, Dial: a.cfg.PeerDial, Look: a.cfg.Lease.Look, CallTimeout: a.cfg.Lease.CallTimeout, Logger: a.cfg.Logger})
 	return nil
 }
 
 // later is the node as a directory, which is made after what asks it.
 type later struct{ a *App }
 
-// Owner and Look implement peer.Directory.
+// Owner, Coming and Look implement peer.Directory.
 func (l later) Owner(p int) (partition.Holder, bool) { return l.a.node.Owner(p) }
+func (l later) Coming(p int) (here, anywhere bool)   { return l.a.node.Coming(p) }
 func (l later) Look()                                { l.a.node.Look() }
 
 // everywhere are the partitions of all servers, for looks into their memories.

@@ -174,9 +174,9 @@ func TestRollingUpgrade(t *testing.T) {
 	made := map[string]takt.Job{}
 	for i := range 10 {
 		name := fmt.Sprintf("each-second-%d", i)
-		made[name] = putJob(t, c, name, takt.JobSpec{Schedule: &takt.ScheduleSpec{Every: takt.Duration(time.Second)}})
+		made[name] = putOld(t, c, name, takt.JobSpec{Schedule: &takt.ScheduleSpec{Every: takt.Duration(time.Second)}})
 	}
-	putJob(t, c, "asked", takt.JobSpec{})
+	putOld(t, c, "asked", takt.JobSpec{})
 	var w witness
 	handler := func(name string) takt.Handler {
 		return func(_ context.Context, task *takt.Task) error { w.see(name, task); return nil }
@@ -226,6 +226,17 @@ func TestRollingUpgrade(t *testing.T) {
 	time.Sleep(10 * time.Second)
 	keys := acked()
 	judgeUpgrade(t, st, made, keys, &w)
+}
+
+// putOld puts a job that the older build knows every field of.
+func putOld(t *testing.T, c *takt.Client, name string, spec takt.JobSpec) takt.Job {
+	t.Helper()
+	spec.Pool, spec.Handler = "p", "h"
+	j, err := c.PutJob(t.Context(), takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: name}, Spec: spec}, takt.PutOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
 }
 
 // ask triggers "asked" ten times a second, until the returned function is called, which gives what was acknowledged.

@@ -80,7 +80,7 @@ func newClusterAt(t *testing.T, seed uint64, lease partition.Lease, where string
 // asker makes a client with a link of its own. Calls that go at one time have one each: then what the dice
 // say about one does not depend on the others.
 func (c *cluster) asker(name string) (*takt.Client, *drill.Link) {
-	link := drill.NewLink(name, c.seed, c.transport(), c.tape)
+	link := drill.NewLink(name, c.seed, c.transport(name), c.tape)
 	client, err := takt.NewClient(takt.ClientConfig{Server: c.where, HTTPClient: &http.Client{Transport: link},
 		RetryFor: 2 * time.Minute, Jitter: c.jitter(name)})
 	if err != nil {
@@ -89,16 +89,12 @@ func (c *cluster) asker(name string) (*takt.Client, *drill.Link) {
 	return client, link
 }
 
-func (c *cluster) transport() *http.Transport {
-	d := &http.Transport{DialContext: c.dialer()}
+func (c *cluster) transport(name string) *http.Transport {
+	d := &http.Transport{DialContext: func(ctx context.Context, _, to string) (net.Conn, error) { return c.net.DialFrom(ctx, name, to) }}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.doors = append(c.doors, d)
 	return d
-}
-
-func (c *cluster) dialer() func(ctx context.Context, network, to string) (net.Conn, error) {
-	return func(ctx context.Context, _, to string) (net.Conn, error) { return c.net.Dial(ctx, to) }
 }
 
 // jitter draws by who asks, from where in the code, and when: so that the draw does not depend on the

@@ -252,3 +252,10 @@ func TestFleetSeeds(t *testing.T) {
 		})
 	}
 }
+
+// TestReplayFleet is TestReplay for three servers on one store.
+func TestReplayFleet(t *testing.T) {
+	replays(t, 1, func(t *testing.T, seed uint64) []drill.Event {
+		return playTempest(t, seed, nil)[fleetPartitions].Events
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -19,13 +20,14 @@ type Network struct {
 	listeners map[string]*Listener
 	deaf      map[string]chan struct{} // closed when the name is heard again
 	mute      map[way]chan struct{}    // see Mute
+	waits     map[way]int              // how often a connection had to wait
 	open      map[way][]*half          // what the second name says to the first, on connections that the first opened
 }
 
 // NewNetwork makes an empty network.
 func NewNetwork() *Network {
 	return &Network{listeners: map[string]*Listener{}, deaf: map[string]chan struct{}{},
-		mute: map[way]chan struct{}{}, open: map[way][]*half{}}
+		mute: map[way]chan struct{}{}, waits: map[way]int{}, open: map[way][]*half{}}
 }
 
 // Deafen lets nothing through to a name from now on, without a word to who calls, or ends that. Connections that are
@@ -73,7 +75,7 @@ func (n *Network) DialFrom(ctx context.Context, from, name string) (net.Conn, er
 	deaf, mute := n.deaf[name], n.mute[way{from, name}]
 	n.mu.Unlock()
 	for _, closed := range []chan struct{}{deaf, mute} {
-		if err := hears(ctx, closed); err != nil {
+		if err := n.hears(ctx, closed, way{from, name}); err != nil {
 			return nil, &net.OpError{Op: "dial", Net: "memory", Addr: addr(name), Err: err}
 		}
 	}
@@ -99,15 +101,21 @@ func (n *Network) DialFrom(ctx context.Context, from, name string) (net.Conn, er
 	}
 }
 
-// hears waits until a deaf name hears again, as the repeated first packet of a connection does; at most goneAfter.
-func hears(ctx context.Context, again <-chan struct{}) error {
+// hears waits until a deaf name hears again, as the repeated first packet of a connection does; at most goneAfter. Who
+// waited then is heard in an order that depends on names and numbers only.
+func (n *Network) hears(ctx context.Context, again <-chan struct{}, w way) error {
 	if again == nil {
 		return nil
 	}
+	n.mu.Lock()
+	n.waits[w]++
+	number := n.waits[w]
+	n.mu.Unlock()
 	timer := time.NewTimer(goneAfter)
 	defer timer.Stop()
 	select {
 	case <-again:
+		time.Sleep(time.Duration(Draw(0, "heard", w.from, w.to, strconv.Itoa(number)) % uint64(heardWithin)))
 		return nil
 	case <-timer.C:
 		return errGone
@@ -115,6 +123,9 @@ func hears(ctx context.Context, again <-chan struct{}) error {
 		return ctx.Err()
 	}
 }
+
+// heardWithin bounds for how long those who waited for a name are apart when it hears again.
+const heardWithin = 100 * time.Microsecond
 
 // Listener accepts connections of a Network.
 type Listener struct {

@@ -97,26 +97,30 @@ func TestSeeds(t *testing.T) {
 }
 
 // TestReplay plays one seed five times: the journals must be equal, else a failing seed is worth nothing.
+func TestReplay(t *testing.T) {
+	replays(t, 4, func(t *testing.T, seed uint64) []drill.Event { return playSeed(t, seed).Events })
+}
+
+// replays plays a seed five times, and compares what was decided, and when.
 // One processor: what still happens at one virtual instant (connections that drop together) then runs in
 // one order. The race detector shuffles goroutines on purpose, so there is nothing to compare under it.
-func TestReplay(t *testing.T) {
+func replays(t *testing.T, seed uint64, play func(t *testing.T, seed uint64) []drill.Event) {
+	t.Helper()
 	if raceOn {
 		t.Skip("the race detector shuffles goroutines: `make test` plays this one without it")
 	}
 	procs := runtime.GOMAXPROCS(1)
 	t.Cleanup(func() { runtime.GOMAXPROCS(procs) })
-	var first [32]byte
-	seed := uint64(4)
 	if *oneSeed >= 0 {
 		seed = uint64(*oneSeed)
 	}
+	var first [32]byte
 	for i := range 5 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			cryptotest.SetGlobalRandom(t, 1)
-			h := playSeed(t, seed)
 			var text []byte
-			for _, e := range h.Events {
-				text = fmt.Appendf(text, "%d %d %v %v %+v\n", e.Seq, e.At, e.When, e.Trace, e.Fact)
+			for _, e := range play(t, seed) {
+				text = fmt.Appendf(text, "%d %d %d %v %v %+v\n", e.Partition, e.Seq, e.At, e.When, e.Trace, e.Fact)
 			}
 			if *dump != "" {
 				if err := os.WriteFile(fmt.Sprintf("%s.%d", *dump, i), text, 0o600); err != nil {

@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"time"
+
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -34,6 +36,21 @@ func (n *Node) Owner(partition int) (Holder, bool) {
 	}
 	server, known := n.members.find(row.Owner)
 	return Holder{Server: server, Epoch: row.Epoch}, known
+}
+
+// Coming tells of a partition that has no Owner whether one is about to answer: here, because its engine is being loaded, or
+// anywhere, because it changes hands. What is known must be fresh for that, and this server one that may own: who is cut off
+// from the database, stops or sits out keeps no caller from asking another server.
+func (n *Node) Coming(partition int) (here, anywhere bool) {
+	if partition < 0 || partition >= len(n.seats) || n.members == nil || !n.running.Load() {
+		return false, false
+	}
+	s := n.seats[partition]
+	here = s.loading.Load()
+	looked := time.Duration(n.looked.Load())
+	fresh := looked != 0 && n.mono()-looked <= 2*n.cfg.Lease.Look
+	_, elsewhere := s.heldElsewhere()
+	return here, here || fresh && !elsewhere && s.serving() == nil && n.members.may()
 }
 
 // Look asks for a look at the partition rows at once: for callers who were told that a Holder holds no more.

@@ -338,3 +338,43 @@ func TestStrangersRow(t *testing.T) {
 		}
 	})
 }
+
+// Of a partition that is given up the next owner is known to be coming, by a server whose news is fresh, until it is there. Who
+// stops, or hears nothing from the database, tells nobody to wait.
+func TestComing(t *testing.T) {
+	inCity(t, 1, func(c *city) {
+		names := []string{"a", "b", "c"}
+		slices.SortFunc(names, func(x, y string) int { return partition.Rank(0, x, names) - partition.Rank(0, y, names) })
+		first := c.join(names[0], 1, nil)
+		c.until(5*time.Second, names[:1])
+		second, third := c.join(names[1], 1, nil), c.join(names[2], 1, nil)
+		time.Sleep(3 * time.Second)
+		coming := func(n *citizen) bool { _, anywhere := n.node.Coming(0); return anywhere }
+		owner := func(n *citizen) bool { h, ok := n.node.Owner(0); return ok && h.Local }
+		if coming(first) || coming(second) || coming(third) {
+			t.Error("somebody is to come, although there is an owner")
+		}
+		second.door.setSilent(true) // comes next, as far as the third knows, and does not
+		first.stop()
+		gap, known := 0, 0
+		for ; !owner(third); gap++ {
+			if coming(third) {
+				known++
+			}
+			if coming(first) || coming(second) {
+				t.Error("who stops, or hears nothing, tells callers to wait")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Logf("%d ms without an owner, in %d of them one was to come", gap, known)
+		if known < 400 || coming(third) {
+			t.Errorf("one was to come for %d of %d ms, and is: %v", known, gap, coming(third))
+		}
+		third.door.setSilent(true)
+		time.Sleep(6 * time.Second) // its lease is over
+		if owner(third) || coming(third) {
+			t.Errorf("owned: %v, to come: %v, on a server without a database", owner(third), coming(third))
+		}
+		first.done <- <-first.done // for who leaves it
+	})
+}

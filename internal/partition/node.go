@@ -37,6 +37,7 @@ type Node struct {
 	hinted  chan struct{} // asks it to look soon
 	lived   sync.Map      // histories of the database (string) that were seen since the start
 	reply   atomic.Uint64 // newest engine.ReplyID
+	looked  atomic.Int64  // mono when the newest look that came to an end was begun, in ns; 0: none
 	running atomic.Bool
 	dead    atomic.Bool             // a crash point fired
 	die     context.CancelCauseFunc // set by Run before its goroutines start
@@ -181,6 +182,7 @@ func (w *watcher) look(ctx context.Context) error {
 	if n.members != nil {
 		n.members.judged(n.mono())
 	}
+	n.looked.Store(int64(max(asked, 1)))
 	n.balance()
 	return nil
 }

@@ -30,6 +30,7 @@ type seat struct {
 
 	sights  chan sighting // newest row; written by the watcher, read by the seat while it owns nothing
 	current atomic.Pointer[tenure]
+	loading atomic.Bool  // a tenure has begun that does not serve yet
 	moves   atomic.Int64 // mono when the partition moved for balance, as far as this server saw; 0: never
 
 	// Touched by the seat's goroutine only.
@@ -123,6 +124,7 @@ func (s *seat) run(ctx context.Context) {
 		if !ok {
 			break
 		}
+		s.loading.Store(true)
 		end := t.run(ctx)
 		s.settle(ctx, t, end)
 	}

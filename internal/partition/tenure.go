@@ -146,6 +146,7 @@ func (t *tenure) run(ctx context.Context) (end ending) {
 	inner, cancel := context.WithCancel(ctx)
 	defer func() {
 		t.seat.current.CompareAndSwap(t, nil)
+		t.seat.loading.Store(false)
 		close(t.done)
 		cancel()
 		t.refuseAll()
@@ -166,6 +167,7 @@ func (t *tenure) run(ctx context.Context) (end ending) {
 		return *e
 	}
 	t.seat.current.Store(t)
+	t.seat.loading.Store(false)
 	for {
 		if e := t.advance(); e != nil {
 			return *e

@@ -68,6 +68,12 @@ func (l *lanes) stop() {
 	}
 }
 
+func (l *lanes) closed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stopped
+}
+
 func (l *lanes) leave(e *lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

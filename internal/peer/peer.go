@@ -60,6 +60,8 @@ const (
 type Directory interface {
 	// Owner is who answers for a partition; false when none is known.
 	Owner(partition int) (partition.Holder, bool)
+	// Coming tells of a partition without an Owner whether one is about to answer, here or anywhere.
+	Coming(partition int) (here, anywhere bool)
 	// Look makes the directory look at once: an owner was asked that is none any more.
 	Look()
 }
@@ -70,7 +72,10 @@ type Config struct {
 	CA        *x509.CertPool                                                       // vouches for https addresses; nil: the system's
 	Dial      func(ctx context.Context, network, address string) (net.Conn, error) // nil: over the network. It has 1 s
 	Look      time.Duration                                                        // how often hanging calls look whether their owner is still the owner; 0: 0.5 s
-	Logger    *slog.Logger                                                         // nil: discard
+
+	CallTimeout time.Duration // after which workers give a call up that does not hang; 0: 2 s
+
+	Logger *slog.Logger // nil: discard
 }
 
 // Peers are the other servers, as far as this one calls them. Close it when no call is under way.
@@ -78,6 +83,7 @@ type Peers struct {
 	directory           Directory
 	calls, polls, pings *http.Transport
 	lanes               lanes
+	patience            time.Duration // with a partition that changes hands
 	logger              *slog.Logger
 	looked              atomic.Int64 // when the directory was last asked to look, Unix ms
 }
@@ -95,6 +101,9 @@ func New(c Config) *Peers {
 	if c.Look == 0 {
 		c.Look = 500 * time.Millisecond
 	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = 2 * time.Second
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -105,7 +114,7 @@ func New(c Config) *Peers {
 		}
 	}
 	return &Peers{directory: c.Directory, calls: transport(callConns, callIdle), polls: transport(pollConns, pollIdle), pings: transport(pingConns, pingIdle),
-		lanes: lanes{directory: c.Directory, look: c.Look, open: map[int]*lane{}}, logger: c.Logger}
+		lanes: lanes{directory: c.Directory, look: c.Look, open: map[int]*lane{}}, patience: c.CallTimeout / 2, logger: c.Logger}
 }
 
 // Close frees the connections that are not in use.

@@ -31,6 +31,9 @@ type directory struct {
 	epoch job.Epoch
 	local bool
 	none  bool
+
+	moves, loading bool // see Coming
+	onLook         func(*directory)
 }
 
 func (d *directory) Owner(int) (partition.Holder, bool) {
@@ -39,7 +42,17 @@ func (d *directory) Owner(int) (partition.Holder, bool) {
 	return partition.Holder{Server: d.owner, Epoch: d.epoch, Local: d.local}, !d.none
 }
 
-func (d *directory) Look() {}
+func (d *directory) Coming(int) (here, anywhere bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.loading, d.loading || d.moves
+}
+
+func (d *directory) Look() {
+	if d.onLook != nil {
+		d.change(d.onLook)
+	}
+}
 
 func (d *directory) change(f func(*directory)) {
 	d.mu.Lock()

@@ -285,10 +285,17 @@ func (v *evidence) lateness() (decided, began []span) {
 	return decided, began
 }
 
+const clockForm = "15:04:05.000"
+
 // span is something that lasted.
 type span struct {
 	from, to time.Time
 	what     string
+}
+
+// since are the spans that began after an instant.
+func since(all []span, at time.Time) []span {
+	return slices.DeleteFunc(slices.Clone(all), func(s span) bool { return s.from.Before(at) })
 }
 
 func (s span) d() time.Duration { return s.to.Sub(s.from) }
@@ -314,7 +321,7 @@ func (v *evidence) within(what string, all []span, limit time.Duration, share fl
 		if s.d() > limit+v.stalled(s.from, s.to) {
 			beyond++
 			if beyond <= 5 {
-				v.t.Logf("%s: %s: %v, machine stalled %v", what, s.what, s.d(), v.stalled(s.from, s.to))
+				v.t.Logf("%s: %s at %s: %v, machine stalled %v", what, s.what, s.from.Format(clockForm), s.d(), v.stalled(s.from, s.to))
 			}
 		}
 	}

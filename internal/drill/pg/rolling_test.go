@@ -49,8 +49,9 @@ func TestRollingRestart(t *testing.T) {
 	v.within("from SIGTERM to the end", ends, stopLimit, 1)
 	v.within("from SIGTERM to the next owner's row", rows.taken(t, stops), lateLimit, 1)
 	v.within("from SIGTERM to the next owner's first decision", v.decided(rows, stops), 0, 1) // waits for the next instant, or call
-	late, _ := v.lateness()
-	v.within("planned instant to its decision", late, lateLimit, 1)
+	late, began := v.lateness()
+	v.within("planned instant to its decision, from the first stop on", since(late, stops[0].at), lateLimit, 1)
+	v.within("planned instant to its handler, from the first stop on", since(began, stops[0].at), lateLimit, 1)
 	for _, e := range v.again() {
 		t.Errorf("shard %d of %s was given out again as attempt %d, although its worker lived", e.Shard, e.Execution, e.Attempt)
 	}

@@ -21,23 +21,10 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad is what a new owner reads: 100,000 live shards of 20,000 executions (target: with the engine's
-// share ≤ 2 s).
-func BenchmarkLoad(b *testing.B) {
-	s, f := benchStore(b)
-	benchFill(b, s, f, 5, job.ExecutionRunning, job.ShardLeased)
-	for b.Loop() {
-		loaded, err := s.LoadPartition(context.Background(), 0)
-		if err != nil || len(loaded.Executions) != 20_000 || len(loaded.Executions[7].Shards) != 5 {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkBacklog is a page of 1,000 queued executions.
 func BenchmarkBacklog(b *testing.B) {
 	s, f := benchStore(b)
-	benchFill(b, s, f, 1, job.ExecutionQueued, job.ShardQueued)
+	benchFill(b, s, f)
 	for b.Loop() {
 		page, err := s.BacklogPage(context.Background(), 0, engine.WantBacklog{Limit: 1000})
 		if err != nil || len(page.Rows) != 1000 {
@@ -46,20 +33,17 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
-// benchFill writes 20,000 executions.
-func benchFill(b *testing.B, s *postgres.Store, f store.Fence, shards int, state job.ExecutionState, of job.ShardState) {
+// benchFill writes 20,000 queued executions.
+func benchFill(b *testing.B, s *postgres.Store, f store.Fence) {
 	b.Helper()
 	for n := int64(0); n < 20_000; {
 		batch := engine.Batch{Seq: f.Seq + 1, At: noon, Level: engine.Level}
 		for range 1000 {
 			x, sh := benchRows(n)
 			n++
-			x.ShardTotal, x.State, sh.State = shards, state, of
+			x.ShardTotal, x.State, sh.State = 1, job.ExecutionQueued, job.ShardQueued
 			batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
-			for i := range shards {
-				sh.Index = i
-				batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
-			}
+			batch.Shards = append(batch.Shards, engine.ShardWrite{Row: sh})
 		}
 		if err := s.Commit(context.Background(), f, &batch); err != nil {
 			b.Fatal(err)
