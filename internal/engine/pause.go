@@ -27,7 +27,15 @@ func (d *dueEntry) hold() {
 	}
 	if next, ok := d.sched.Next(p.Until.Add(-time.Millisecond).Time()); ok {
 		c.Next = job.InstantOf(next)
+		return
 	}
+	c.Next = p.Until // nothing follows, yet what was held is to be decided then; see heldOnly
+}
+
+// heldOnly tells that nothing is due at the cursor's Next but the end of a pause, behind which the schedule has no instant.
+func (d *dueEntry) heldOnly() bool {
+	p := d.def.Pause
+	return p != nil && d.cursor.Next == p.Until && d.missable() && !schedule.Matches(d.sched, p.Until.Time())
 }
 
 // autoPaused tells that failures in a row hold the schedules of the job. What is due from then on is held like by a pause

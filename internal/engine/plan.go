@@ -65,6 +65,10 @@ func (e *Engine) prepare(d *dueEntry) (moved, wait bool) {
 		return true, false
 	case !e.settleEnded(d.cursor.Job):
 		return false, true
+	case d.heldOnly():
+		d.cursor.Next = 0
+		e.moved(d)
+		return true, false
 	case d.def.Pause.Covers(d.cursor.Next):
 		d.hold()
 		e.moved(d)
