@@ -22,18 +22,12 @@ type question struct {
 
 // ask answers questions on one snapshot, sent in one write: they are one implicit transaction, whose isolation is that of the
 // engines' connections (see open). What costs in a short read is the way to the database and back, not the rows: a BEGIN,
-// five statements and a ROLLBACK take seven ways.
+// five statements and a ROLLBACK take seven ways. The first should be a quick one: its answer shows that the database is there.
 func (s *Store) ask(ctx context.Context, op string, all ...question) error {
 	bounded, cancel := context.WithTimeout(ctx, s.engines.patience)
 	defer cancel()
 	for n := int32(0); ; n++ {
-		c, err := s.engines.Acquire(bounded)
-		if err != nil {
-			return s.failed(op, silent(ctx, err))
-		}
-		l := &link{conn: c.Conn(), ctx: bounded}
-		got, err := l.ask(all...)
-		c.Release()
+		got, err := s.askOn(bounded, all)
 		if err == nil {
 			return nil
 		}
@@ -41,6 +35,16 @@ func (s *Store) ask(ctx context.Context, op string, all ...question) error {
 			return s.failed(op, silent(ctx, err))
 		}
 	}
+}
+
+func (s *Store) askOn(ctx context.Context, all []question) (answers, error) {
+	c, err := s.engines.Acquire(ctx)
+	if err != nil {
+		return answers{}, err
+	}
+	defer c.Release()
+	l := &link{conn: c.Conn(), ctx: ctx, caller: ctx, soon: s.engines.soon()}
+	return l.askSoon(all)
 }
 
 // answers is what came of some questions.
@@ -51,51 +55,114 @@ type answers struct {
 	stale    bool              // the connection was closed already
 }
 
-// errNotBegun ends a transaction whose BEGIN is not answered.
+// errNotBegun ends a transaction whose first question is not answered.
 var errNotBegun = errors.New("the transaction did not begin in time")
 
 // ask sends questions in one write, behind BEGIN if that is due, and takes in their rows.
 func (l *link) ask(all ...question) (got answers, err error) {
-	first := l.fresh
-	if len(all) == 0 && !first {
-		return got, nil
-	}
-	if first {
-		all = append([]question{{qBegin, nil, nil}}, all...)
+	if l.fresh {
 		l.fresh = false
+		got, err = l.askSoon(append([]question{{qBegin, nil, nil}}, all...))
+		l.stale = got.stale
+		return got, err
 	}
-	ctx, begun := l.ctx, func() bool { return true }
-	if first {
-		var cancel context.CancelCauseFunc
-		ctx, cancel = context.WithCancelCause(ctx)
-		defer cancel(nil)
-		timer := time.AfterFunc(beginMost, func() { cancel(errNotBegun) })
-		defer timer.Stop()
-		begun = timer.Stop
+	if len(all) == 0 {
+		return got, nil
 	}
 	var batch pgx.Batch
 	for i := range all {
 		batch.Queue(texts[all[i].q], all[i].args...)
 	}
-	results := l.conn.SendBatch(ctx, &batch)
-	for i := range all {
-		if err = got.take(results, all[i].row); err != nil {
-			break
-		}
-		got.answered++
-		begun()
-	}
-	err = cmp.Or(err, results.Close())
-	if err != nil && errors.Is(context.Cause(ctx), errNotBegun) {
-		return got, silence(err)
-	}
-	got.stale = err != nil && got.answered == 0 && got.rows == 0 && l.conn.IsClosed() && l.ctx.Err() == nil && !pgconn.Timeout(err)
-	l.stale = l.stale || first && got.stale
+	err = got.take(l.conn.SendBatch(l.ctx, &batch), all, func() {})
 	return got, err
 }
 
-func (a *answers) take(results pgx.BatchResults, row func(pgx.Rows) error) error {
-	rows, err := results.Query()
+// askSoon is ask where the first answer must come within l.soon, and while the caller waits for it.
+func (l *link) askSoon(all []question) (got answers, err error) {
+	ctx, cancel := context.WithCancelCause(l.ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(l.soon, func() { cancel(errNotBegun) })
+	gone := context.AfterFunc(l.caller, func() { cancel(context.Cause(l.caller)) })
+	begun := func() { timer.Stop(); gone() }
+	defer begun()
+	results, err := l.sendFlushed(ctx, all)
+	if err == nil {
+		err = got.take(results, all, begun)
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errNotBegun) {
+		return got, silence(err)
+	}
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == codeChanged || pg.Code == codeNoStatement) {
+		_ = l.conn.Close(l.ctx) // what it has prepared is of no use any more: the next one has it anew
+	}
+	got.stale = err != nil && got.answered == 0 && got.rows == 0 && l.conn.IsClosed() && ctx.Err() == nil && !pgconn.Timeout(err)
+	return got, err
+}
+
+// sendFlushed sends questions in one write, with a request to send the first answer off at once: else the database keeps it until
+// it has all, and one that waits for a lock could not be told from one that stands still. (pgx's batches cannot say that.)
+func (l *link) sendFlushed(ctx context.Context, all []question) (*flushed, error) {
+	statements, values := make([]*pgconn.StatementDescription, len(all)), make([]pgx.ExtendedQueryBuilder, len(all))
+	for i := range all {
+		var err error
+		text := texts[all[i].q]
+		if statements[i], err = l.conn.Prepare(ctx, text, text); err != nil { // asks the database once per connection
+			return nil, err
+		}
+		if err = values[i].Build(l.conn.TypeMap(), statements[i], all[i].args); err != nil {
+			return nil, err
+		}
+	}
+	out := &flushed{conn: l.conn, pipeline: l.conn.PgConn().StartPipeline(ctx)}
+	for i := range all {
+		v := &values[i]
+		if out.pipeline.SendQueryStatement(statements[i], v.ParamValues, v.ParamFormats, v.ResultFormats); i == 0 && len(all) > 1 {
+			out.pipeline.SendFlushRequest()
+		}
+	}
+	return out, out.pipeline.Sync()
+}
+
+// results are the answers to questions that were sent.
+type results interface {
+	Query() (pgx.Rows, error) // the next one
+	Close() error
+}
+
+// flushed are results of sendFlushed.
+type flushed struct {
+	conn     *pgx.Conn
+	pipeline *pgconn.Pipeline
+}
+
+func (f *flushed) Query() (pgx.Rows, error) {
+	got, err := f.pipeline.GetResults()
+	if err != nil {
+		return nil, err
+	}
+	reader, ok := got.(*pgconn.ResultReader)
+	if !ok {
+		return nil, errors.New("unexpected EOF: the connection ended between two answers")
+	}
+	return pgx.RowsFromResultReader(f.conn.TypeMap(), reader), nil
+}
+
+func (f *flushed) Close() error { return f.pipeline.Close() }
+
+// take takes in all answers. begun is called after each.
+func (a *answers) take(from results, all []question, begun func()) (err error) {
+	for i := range all {
+		if err = a.takeOne(from, all[i].row); err != nil {
+			break
+		}
+		a.answered++
+		begun()
+	}
+	return cmp.Or(err, from.Close())
+}
+
+func (a *answers) takeOne(from results, row func(pgx.Rows) error) error {
+	rows, err := from.Query()
 	if err != nil {
 		return err
 	}
@@ -105,7 +172,7 @@ func (a *answers) take(results pgx.BatchResults, row func(pgx.Rows) error) error
 			continue
 		}
 		if err := row(rows); errors.Is(err, store.ErrEnough) {
-			return nil
+			break
 		} else if err != nil {
 			return err
 		}

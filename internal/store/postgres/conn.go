@@ -29,9 +29,11 @@ type link struct {
 	conn *pgx.Conn
 	ctx  context.Context //nolint:containedctx // a link lives as long as one call of write, read or look, whose context this is
 
-	fresh bool       // the transaction has not begun: BEGIN goes along with the first statement
-	stale bool       // the connection was closed before it took that
-	last  []question // go along with COMMIT
+	fresh  bool            // the transaction has not begun: BEGIN goes along with the first statement
+	stale  bool            // the connection was closed before it took that
+	caller context.Context //nolint:containedctx // as ctx; who is gone does not wait for that
+	soon   time.Duration   // how long that may take
+	last   []question      // go along with COMMIT
 }
 
 // begin begins the transaction by itself.
@@ -111,7 +113,7 @@ func (p *pool) begin(ctx context.Context, text string) (*pgxpool.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		patience, cancel := context.WithTimeout(ctx, min(p.patience, beginMost))
+		patience, cancel := context.WithTimeout(ctx, p.soon())
 		_, err = c.Exec(patience, text)
 		cancel()
 		if err == nil {
@@ -168,20 +170,20 @@ func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link
 		if err != nil {
 			return s.failed(op, silent(ctx, err))
 		}
-		stale, err := s.transactOn(ctx, c, on.patience, op, fn)
-		c.Release() // a connection with a transaction that is still open is closed, which rolls back
+		stale, err := s.transactOn(ctx, c, on, op, fn)
 		if !stale || n > on.Config().MaxConns {
 			return err
 		}
 	}
 }
 
-func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, most time.Duration, op string, fn func(*link) error) (stale bool, err error) {
+func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, on *pool, op string, fn func(*link) error) (stale bool, err error) {
+	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
 	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(most, writeMost))
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(on.patience, writeMost))
 	defer cancel()
-	l := &link{conn: c.Conn(), ctx: patience, fresh: true}
+	l := &link{conn: c.Conn(), ctx: patience, fresh: true, caller: ctx, soon: on.soon()}
 	open := true
 	defer func() {
 		if open && !l.fresh { // fn failed or panicked
@@ -191,8 +193,13 @@ func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, most time.Durat
 	if err := fn(l); err != nil {
 		return l.stale && ctx.Err() == nil, s.failed(op, silent(ctx, err))
 	}
-	if l.fresh && len(l.last) == 0 { // nothing was asked
-		return false, nil
+	if l.fresh {
+		if len(l.last) == 0 { // nothing was asked
+			return false, nil
+		}
+		if err := l.begin(); err != nil { // by itself: with COMMIT behind it, what became of that would not be known
+			return l.stale && ctx.Err() == nil, s.failed(op, silent(ctx, err))
+		}
 	}
 	got, err := l.ask(append(l.last, question{qCommit, nil, nil})...)
 	var pg *pgconn.PgError

@@ -18,6 +18,8 @@ const (
 	codeUnique        = "23505"
 	codeCheck         = "23514"
 	codeReadOnly      = "25006"
+	codeNoStatement   = "26000"
+	codeChanged       = "0A000"
 )
 
 // codeNoMonth is the code of an error that again mends.
@@ -38,18 +40,18 @@ var troubles = map[string]trouble{
 	"25":    {"transaction_ended", "the database ended the transaction, which had been left waiting", "look whether the server was paused or overloaded"},
 	"53300": {"too_many_connections", "the database takes no more connections",
 		"raise max_connections, or lower the number of servers or of their connections"},
-	"53100": {"disk_full", "the disk of the database is full", "free space there; takt goes on by itself"},
-	"53200": {"out_of_memory", "the database is out of memory", "give it more memory, or lower work_mem and max_connections"},
-	"53":    {"database_exhausted", "the database lacks a resource", "see the cause in the log"},
-	"40":    {"database_race", "another transaction was in the way", ""},
-	"28":    {"login_refused", "the database refuses the login", "check user, password and pg_hba.conf"},
-	"3D":    {"no_database", "there is no such database", "create it: CREATE DATABASE takt"},
-	"42501": {"no_right", "the database user lacks a right", "make the user the owner of the database"},
-	"42P01": {"no_table", "a table is missing", "the database is not Takt's, or was restored half-way"},
-	"0A000": {"database_changed", "the tables were changed while the server ran", "takt goes on by itself"},
-	"08":    {"database_unreachable", "the database cannot be reached", ""},
-	"58":    {"disk_error", "the database cannot read or write its files", "look into the database's log"},
-	"XX":    {"database_damaged", "the database reports a fault of its own", "look into the database's log"},
+	"53100":     {"disk_full", "the disk of the database is full", "free space there; takt goes on by itself"},
+	"53200":     {"out_of_memory", "the database is out of memory", "give it more memory, or lower work_mem and max_connections"},
+	"53":        {"database_exhausted", "the database lacks a resource", "see the cause in the log"},
+	"40":        {"database_race", "another transaction was in the way", ""},
+	"28":        {"login_refused", "the database refuses the login", "check user, password and pg_hba.conf"},
+	"3D":        {"no_database", "there is no such database", "create it: CREATE DATABASE takt"},
+	"42501":     {"no_right", "the database user lacks a right", "make the user the owner of the database"},
+	"42P01":     {"no_table", "a table is missing", "the database is not Takt's, or was restored half-way"},
+	codeChanged: {"database_changed", "the tables were changed while the server ran", "takt goes on by itself"},
+	"08":        {"database_unreachable", "the database cannot be reached", ""},
+	"58":        {"disk_error", "the database cannot read or write its files", "look into the database's log"},
+	"XX":        {"database_damaged", "the database reports a fault of its own", "look into the database's log"},
 }
 
 // rejected are the classes by which the database refuses the data itself.

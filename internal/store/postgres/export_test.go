@@ -70,6 +70,16 @@ func Impatient(s *Store, patience time.Duration) {
 	}
 }
 
+// Hasty bounds the begin of all transactions.
+func Hasty(s *Store, begins time.Duration) {
+	for _, p := range s.pools() {
+		p.begins = begins
+	}
+}
+
+// PatienceOfEngines bounds what engines read.
+func PatienceOfEngines(s *Store) time.Duration { return s.engines.patience }
+
 // ReadAfter does something in the midst of a read of an engine.
 func ReadAfter(ctx context.Context, s *Store, what func()) error {
 	return s.read(ctx, "read", func(l *link) error {

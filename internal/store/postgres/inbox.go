@@ -63,7 +63,7 @@ func (s *Store) quickInbox(ctx context.Context, op string, partition, limit int)
 	if sets := j.sets(); len(sets) > 0 {
 		var seq int64
 		var last job.Token
-		if err := s.ask(ctx, op, append(sets, seqIs(partition, &seq, &last))...); err != nil {
+		if err := s.ask(ctx, op, append([]question{seqIs(partition, &seq, &last)}, sets...)...); err != nil {
 			return engine.InboxPage{}, err
 		}
 		if seq != found.seq {

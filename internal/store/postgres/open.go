@@ -51,7 +51,11 @@ const takers = 4
 type pool struct {
 	*pgxpool.Pool
 	patience time.Duration // of a transaction, when the network is silent
+	begins   time.Duration // of its begin: beginMost, but in tests
 }
+
+// soon is how long a transaction may take to begin.
+func (p *pool) soon() time.Duration { return min(p.patience, p.begins) }
 
 // Store is the adapter. All methods may be called by many goroutines.
 type Store struct {
@@ -210,7 +214,7 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	if err != nil {
 		return nil, classify("open the database", err)
 	}
-	return &pool{made, limit + limit/2}, nil
+	return &pool{made, limit + limit/2, beginMost}, nil
 }
 
 func major(conn *pgx.Conn) int {
