@@ -115,7 +115,7 @@ func newTriggerDesk() *desk[store.Trigger, store.Triggered] {
 		size: func(t *store.Trigger) int { return len(t.Request.Params) },
 		alone: func(err error) bool {
 			_, refused := errors.AsType[*job.SetError](err)
-			return refused
+			return refused || job.KindOf(err) == job.KindRejected // by the database, which does not say whose
 		}}
 }
 

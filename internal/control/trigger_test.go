@@ -10,7 +10,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -75,6 +78,50 @@ func TestTriggerMany(t *testing.T) {
 	if _, _, err := c.TriggerMany(t.Context(), make([]control.TriggerRequest, control.MaxTriggers+1)); job.KindOf(err) != job.KindTooLarge {
 		t.Errorf("too many: %v", err)
 	}
+}
+
+// choosy refuses sets with the key "bad" without a word of which it is; the first call waits.
+type choosy struct {
+	store.Control
+	store.Reader
+	hold chan struct{}
+	sets []int
+}
+
+func (c *choosy) Triggers(_ context.Context, all []store.Trigger, _ func(job.Definition) int) ([]store.Triggered, error) {
+	if c.sets = append(c.sets, len(all)); len(c.sets) == 1 {
+		<-c.hold
+	}
+	if slices.ContainsFunc(all, func(t store.Trigger) bool { return t.Key.Key == "bad" }) {
+		return nil, job.Errorf(job.KindRejected, "data_refused", "refused")
+	}
+	return make([]store.Triggered, len(all)), nil
+}
+
+// What the database itself refuses takes nobody with it that came at the same time.
+func TestTriggersRefusedByDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &choosy{hold: make(chan struct{})}
+		c := control.New(control.Config{Control: s, Reader: s, Owners: &owner{}, Now: func() time.Time { return wall }, Random: seeded()})
+		keys := []string{"first", "good", "bad", "fine"}
+		kinds := make([]job.Kind, len(keys))
+		var done sync.WaitGroup
+		for i, key := range keys {
+			done.Go(func() {
+				_, err := c.Trigger(t.Context(), control.TriggerRequest{Namespace: "default", Job: "nightly", Key: key})
+				kinds[i] = job.KindOf(err)
+			})
+			synctest.Wait()
+		}
+		close(s.hold)
+		done.Wait()
+		if want := []job.Kind{"", "", job.KindRejected, ""}; !slices.Equal(kinds, want) {
+			t.Errorf("answers %q, want %q", kinds, want)
+		}
+		if want := []int{1, 3, 1, 1, 1}; !slices.Equal(s.sets, want) {
+			t.Errorf("sets of %d triggers, want %d", s.sets, want)
+		}
+	})
 }
 
 // editing changes the job after whatever control may have read of it and before the request is written.
