@@ -94,6 +94,9 @@ func TestBeginIntoSilence(t *testing.T) {
 	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1, OwnerTTL: time.Minute})
 	putOne(t, s)
 	f := owner(t, s)
+	if most := postgres.LongestPing(s); most > 5*time.Second {
+		t.Errorf("an idle connection is asked for %v whether it lives, before a transaction begins", most)
+	}
 	whole := postgres.PatienceOfEngines(s)
 	postgres.Hasty(s, 100*time.Millisecond)
 	for what, call := range map[string]func(context.Context) error{

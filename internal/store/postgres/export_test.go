@@ -80,6 +80,14 @@ func Hasty(s *Store, begins time.Duration) {
 // PatienceOfEngines bounds what engines read.
 func PatienceOfEngines(s *Store) time.Duration { return s.engines.patience }
 
+// LongestPing is how long a connection that was idle may take to say that it lives.
+func LongestPing(s *Store) (most time.Duration) {
+	for _, p := range s.pools() {
+		most = max(most, p.Config().PingTimeout)
+	}
+	return most
+}
+
 // ReadAfter does something in the midst of a read of an engine.
 func ReadAfter(ctx context.Context, s *Store, what func()) error {
 	return s.read(ctx, "read", func(l *link) error {

@@ -190,7 +190,7 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	c := s.dsn.Copy()
 	c.MaxConns = int32(min(size, 1000)) //nolint:gosec // bounded
 	c.MinConns, c.MaxConnIdleTime = 0, time.Minute
-	c.PingTimeout = limit // of a connection that was idle: without it the wait for one ends only with the caller
+	c.PingTimeout = min(limit, beginMost) // of a connection that was idle, and asked before BEGIN whether it lives
 	if c.ConnConfig.ConnectTimeout == 0 {
 		c.ConnConfig.ConnectTimeout = min(limit, 5*time.Second)
 	}
