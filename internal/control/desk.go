@@ -112,7 +112,7 @@ func (d *desk[I, O]) take() []*deskCall[I, O] {
 	return batch
 }
 
-// write writes a batch, and one by one if one of them was refused.
+// write writes a batch, and by halves if one of them was refused: which takes a few transactions, not one for each call.
 func (d *desk[I, O]) write(ctx context.Context, batch []*deskCall[I, O], write func(context.Context, []I) ([]O, error)) {
 	all := batch[0].items
 	if len(batch) > 1 {
@@ -123,9 +123,9 @@ func (d *desk[I, O]) write(ctx context.Context, batch []*deskCall[I, O], write f
 	}
 	out, err := write(ctx, all)
 	if err != nil && len(batch) > 1 && d.alone(err) {
-		for i := range batch {
-			d.write(ctx, batch[i:i+1], write)
-		}
+		half := len(batch) / 2
+		d.write(ctx, batch[:half], write)
+		d.write(ctx, batch[half:], write)
 		return
 	}
 	for _, c := range batch {

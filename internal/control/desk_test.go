@@ -80,8 +80,33 @@ func TestDesk(t *testing.T) {
 		if got := calls[5](); got == "[8] <nil>" {
 			t.Error("a call whose caller went before its turn was written")
 		}
-		if got, want := fmt.Sprint(w.sets), "[[1] [2 3 -4 5] [2 3] [-4] [5] [6 7]]"; got != want {
+		if got, want := fmt.Sprint(w.sets), "[[1] [2 3 -4 5] [2 3] [-4 5] [-4] [5] [6 7]]"; got != want {
 			t.Errorf("sets %s, want %s", got, want)
+		}
+	})
+}
+
+// One that is refused among many holds the others up for a few transactions, not for one each.
+func TestRefusedAmongMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newNumberDesk(), &writer{}
+		d.most = 256
+		use := func(ctx context.Context, items []int) ([]string, error) { return d.put(ctx, items, w.write) }
+		calls := []func() string{put(t.Context(), use, 0, 0)}
+		for i := range 128 {
+			n := 0
+			if i == 77 {
+				n = -1
+			}
+			calls = append(calls, put(t.Context(), use, time.Duration(i+1)*time.Millisecond, n))
+		}
+		for i, c := range calls {
+			if got, want := c(), map[bool]string{false: "[0] <nil>", true: "[] refused"}[i == 78]; got != want {
+				t.Errorf("call %d: %s, want %s", i, got, want)
+			}
+		}
+		if n := len(w.sets); n != 1+1+2*7 {
+			t.Errorf("%d transactions", n)
 		}
 	})
 }

@@ -161,7 +161,7 @@ func TestLogCallsAreGrouped(t *testing.T) {
 		for _, a := range s.appends {
 			sizes += fmt.Sprint(len(a), " ")
 		}
-		if sizes != "1 4 2 1 1 " { // one; all that waited; then each of them by itself
+		if sizes != "1 4 2 2 1 1 " { // one; all that waited; then the halves, and those of the one that was refused
 			t.Errorf("transactions of %s chunks", sizes)
 		}
 	})

@@ -118,7 +118,7 @@ func TestTriggersRefusedByDatabase(t *testing.T) {
 		if want := []job.Kind{"", "", job.KindRejected, ""}; !slices.Equal(kinds, want) {
 			t.Errorf("answers %q, want %q", kinds, want)
 		}
-		if want := []int{1, 3, 1, 1, 1}; !slices.Equal(s.sets, want) {
+		if want := []int{1, 3, 1, 2, 1, 1}; !slices.Equal(s.sets, want) {
 			t.Errorf("sets of %d triggers, want %d", s.sets, want)
 		}
 	})
