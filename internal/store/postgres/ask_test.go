@@ -49,6 +49,30 @@ func TestPanicInTransaction(t *testing.T) {
 	}
 }
 
+// What a page's entries refer to is never of another commit than they are.
+func TestCommitAmidInbox(t *testing.T) {
+	t.Parallel()
+	both, _ := servers(t)
+	putOne(t, both[0])
+	f := owner(t, both[0])
+	before, err := both[1].InboxPage(t.Context(), 0, 10)
+	if err != nil || len(before.Entries) != 1 {
+		t.Fatalf("%+v, %v", before, err)
+	}
+	postgres.AmidInbox(both[1], func() {
+		page, err := both[1].InboxPage(t.Context(), 0, 10)
+		if err != nil || page.Seq != f.Seq+1 || len(page.Entries) != 0 {
+			t.Errorf("a page that a commit came amid: %+v, %v", page, err)
+		}
+	}, func() {
+		b := next(f)
+		b.Consumed = []int64{before.Entries[0].ID}
+		if err := both[0].Commit(t.Context(), f, b); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A first statement that waits for a lock is no database that stands still, however long it waits.
 func TestFirstStatementWaits(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -86,6 +87,20 @@ func LongestPing(s *Store) (most time.Duration) {
 		most = max(most, p.Config().PingTimeout)
 	}
 	return most
+}
+
+// AmidInbox does something between the two ways that a page of the inbox takes.
+func AmidInbox(s *Store, read, what func()) {
+	before := s.engines.Stat().AcquireCount()
+	s.singles.mu.Lock() // where a page stops that has its entries
+	var reader sync.WaitGroup
+	reader.Go(read)
+	for st := s.engines.Stat(); st.AcquireCount() == before || st.AcquiredConns() > 0; st = s.engines.Stat() {
+		time.Sleep(time.Millisecond)
+	}
+	what()
+	s.singles.mu.Unlock()
+	reader.Wait()
 }
 
 // ReadAfter does something in the midst of a read of an engine.
