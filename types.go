@@ -42,7 +42,7 @@ type JobSpec struct {
 	Retry       *RetrySpec      `json:"retry,omitempty"`
 	Timeout     *TimeoutSpec    `json:"timeout,omitempty"`
 	After       []AfterSpec     `json:"after,omitempty" maxItems:"32" doc:"Jobs of the namespace that have to have ended: all of them. Without a schedule their ends make the executions, one per planned instant (or per set of latest executions); with one, an execution waits for them at its own instants. What a person triggers does not wait."`
-	Overlap     *OverlapSpec    `json:"overlap,omitempty" doc:"What becomes of an execution that comes while another one of the job has not ended. Absent: those of schedules queue, at most one of them; requests run at once."`
+	Overlap     *OverlapSpec    `json:"overlap,omitempty" doc:"What becomes of an execution that comes while another one of the job has not ended. Absent: those of schedules queue, at most one of them (1000 of a job that runs after others); requests run at once."`
 	Misfire     *MisfireSpec    `json:"misfire,omitempty"`
 	AutoPause   *AutoPauseSpec  `json:"autoPause,omitempty"`
 	Enabled     *bool           `json:"enabled,omitempty" doc:"Default true. False: the schedule does not fire; requests still run."`
@@ -70,7 +70,7 @@ type ScheduleSpec struct {
 // it lets requests obey it too; a rerun always waits for its turn, unless the policy is allow.
 type OverlapSpec struct {
 	Policy    string `json:"policy,omitempty" enum:"queue,skip,replace,allow" doc:"queue (default): it waits for its turn, in the order of planned time; skip: it is dropped; replace: the other one is cancelled, and it starts when that one has really stopped or its lease has run out; allow: it starts at once. What is dropped is a decision (blocked) when a schedule made it, else an execution that ends cancelled."`
-	MaxQueued *int   `json:"maxQueued,omitempty" minimum:"0" maximum:"1000" doc:"Of queue: how many may wait, default 1; what comes then is dropped. Reruns are not counted, catch-up and backfill wait until there is room."`
+	MaxQueued *int   `json:"maxQueued,omitempty" minimum:"0" maximum:"1000" doc:"Of queue: how many may wait, default 1, and 1000 for a job that runs after others; what comes then is dropped. Reruns are not counted, catch-up and backfill wait until there is room."`
 }
 
 // DSTSpec is what steps of a wall clock do to an expression that names times of day. Expressions with * or / in their

@@ -210,10 +210,13 @@ func (a *account) jobFacts(j *takt.Job) {
 
 // overlapFacts tell what becomes of executions that overlap, what runs and what waits.
 func (a *account) overlapFacts(j *takt.Job) {
-	policy := "queue, at most 1 waiting; requests run at once (default)"
+	n := 1
+	if len(j.Spec.After) > 0 {
+		n = 1000
+	}
+	policy := fmt.Sprintf("queue, at most %d waiting; requests run at once (default)", n)
 	if o := j.Spec.Overlap; o != nil {
 		if policy = firstText(o.Policy, "queue"); policy == "queue" {
-			n := 1
 			if o.MaxQueued != nil {
 				n = *o.MaxQueued
 			}

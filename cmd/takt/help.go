@@ -36,7 +36,7 @@ var helpPages = map[string]helpPage{
 	"takt completion fish": shellPage("fish", "takt completion fish | source"), "takt completion powershell": shellPage("powershell", "takt completion powershell | Out-String | Invoke-Expression"),
 	"takt config get-contexts": {codes: localCodes}, "takt config set-context": {codes: localCodes},
 	"takt config use-context": {codes: also(localCodes, exitNotFound)},
-	"takt explain":            {codes: readCodes}, "takt upcoming": {codes: readCodes}, "takt missed": {codes: changeCodes},
+	"takt explain":            {codes: readCodes}, "takt upcoming": {codes: readCodes}, "takt missed": {codes: also(changeCodes, exitNegative)},
 	"takt backfill": {codes: also(changeCodes, exitNegative)}, "takt backfill cancel": {codes: changeCodes}, "takt describe backfill": {codes: readCodes},
 	"takt describe execution": {codes: readCodes}, "takt describe job": {codes: readCodes}, "takt describe worker": {codes: readCodes},
 	"takt wait":      {codes: also(readCodes, exitNegative, exitTimeout)},

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type missedRange struct {
 type missedList struct {
 	Items   []missedRange   `json:"items"`
 	Started []takt.Backfill `json:"started,omitempty"`
+	Unable  []string        `json:"unable,omitempty"` // jobs with ranges that no backfill can run, for they have no schedule
 }
 
 type missed struct {
@@ -41,7 +43,8 @@ func newMissedCommand(g *global) *cobra.Command {
 misfire policy, with the backfill that runs or has run each. Those of a pause or of a deletion are left out: takt get decisions
 shows all.
 
-With --start the ranges that no backfill has are run as takt backfill would, a backfill for each range of a job.`,
+With --start the ranges that no backfill has are run as takt backfill would, a backfill for each range of a job. Those of jobs
+that have no schedule of their own (they run after others) cannot be: they are named, and the exit code is 1.`,
 		Example: `  takt missed --since 7d
   takt missed reindex --start --yes -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -85,7 +88,11 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 		l.rows = append(l.rows, []string{d.Job, d.Schedule, strconv.FormatInt(d.Count, 10), d.From.Format(time.RFC3339), d.To.Format(time.RFC3339),
 			d.Kind + ": " + firstText(d.ReasonText, d.Reason), d.Backfill})
 	}
-	return l.print(cmd.OutOrStdout(), m.format)
+	if err := l.print(cmd.OutOrStdout(), m.format); err != nil || len(list.Unable) == 0 {
+		return err
+	}
+	return &failure{code: exitNegative, what: fmt.Sprintf("what these jobs missed cannot be run as a backfill: %s", strings.Join(list.Unable, ", ")),
+		why: "they have no schedule that names instants", todo: "of a job that runs after others, `takt backfill` the one it runs after, or `takt trigger` it"}
 }
 
 // sinceOf reads --since.
@@ -187,6 +194,12 @@ func (m *missed) fill(cmd *cobra.Command, c *takt.Client, list *missedList) erro
 	for _, s := range spans {
 		in.From, in.To = s.from.Format(time.RFC3339Nano), s.to.Format(time.RFC3339Nano)
 		b, err := c.Backfill(ctx, s.job, in)
+		if e, ok := errors.AsType[*takt.Error](err); ok && e.Problem.Code == "no_schedule" { // the others can be run all the same
+			if !slices.Contains(list.Unable, s.job) {
+				list.Unable = append(list.Unable, s.job)
+			}
+			continue
+		}
 		if err != nil {
 			return explain(ctx, fmt.Sprintf("cannot backfill job %s from %s to %s (%d others were started)", s.job, in.From, in.To, len(list.Started)), err)
 		}

@@ -3,7 +3,7 @@ package job
 // Overlap says what becomes of an execution that comes while another one of its job has not ended.
 type Overlap struct {
 	Policy    OverlapPolicy `json:"policy,omitempty"`    // "" means queue
-	MaxQueued *int          `json:"maxQueued,omitempty"` // 0..MaxWaiting, of queue; nil means 1
+	MaxQueued *int          `json:"maxQueued,omitempty"` // 0..MaxWaiting, of queue; nil: see Spec.MayWait
 }
 
 // OverlapPolicy is what happens to the one that comes.
@@ -28,12 +28,18 @@ func (s *Spec) OverlapOf() OverlapPolicy {
 	return s.Overlap.Policy
 }
 
-// MayWait is how many executions may wait for the one that runs.
+// MayWait is how many executions may wait for the one that runs: 1 unless the document says so, but MaxWaiting of a job that runs
+// after others. The ends of its parents come together after an outage and of a backfill, and one that is dropped has no schedule
+// by which it could be run again.
 func (s *Spec) MayWait() int {
-	if s.Overlap == nil || s.Overlap.MaxQueued == nil {
+	switch {
+	case s.Overlap != nil && s.Overlap.MaxQueued != nil:
+		return *s.Overlap.MaxQueued
+	case len(s.After) > 0:
+		return MaxWaiting
+	default:
 		return 1
 	}
-	return *s.Overlap.MaxQueued
 }
 
 // Obeys tells whether executions that t makes obey the overlap policy: what a person asks for does only when the

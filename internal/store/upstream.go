@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -17,8 +18,8 @@ type UpstreamReads interface {
 	UIDOf(namespace, name string) (job.UID, error)
 	// Find looks into live rows, then into history, of whatever partition; nil when it is in neither.
 	Find(id job.ExecutionID) (*engine.Row, error)
-	// NewestBetween is the execution of a job with the newest id from first and below last, of those that have ended or of all; nil
-	// when there is none.
+	// NewestBetween is the execution of a job with the newest planned instant among the NewestOf newest ids from first and below last,
+	// of those that have ended or of all; nil when there is none.
 	NewestBetween(d *job.Definition, parent job.UID, name string, first, last job.ExecutionID, ended bool) (*engine.Row, error)
 	// Fill adds shards and definition to what Find found.
 	Fill(row *engine.Row) error
@@ -87,8 +88,15 @@ func ReadUpstreams(r UpstreamReads, asks []engine.UpstreamAsk) (asked []engine.U
 	return asked, all, nil
 }
 
-// Later tells whether a has the newer id.
-func Later(a, b *engine.Row) bool { return bytes.Compare(a.Execution.ID[:], b.Execution.ID[:]) > 0 }
+// NewestOf is how many executions are looked at for the newest one: ids keep the first planned instant, so that one which was
+// rescheduled to an earlier one has a newer id than those that came after it.
+const NewestOf = 16
+
+// Later tells whether a has the newer planned instant, or at one instant the newer id.
+func Later(a, b *engine.Row) bool {
+	x, y := &a.Execution, &b.Execution
+	return cmp.Or(cmp.Compare(x.PlannedAt, y.PlannedAt), bytes.Compare(x.ID[:], y.ID[:])) > 0
+}
 
 // ReadParents reads what a commit keeps of engine.Matched; text that is none is nothing.
 func ReadParents(text []byte) (all []job.Parent) {
@@ -129,7 +137,11 @@ func readParents(r UpstreamReads, u *engine.Upstream, about *job.Execution) erro
 func parentExecution(r UpstreamReads, d *job.Definition, a *job.After, uid job.UID, about *job.Execution, ended bool) (*engine.Row, error) {
 	switch {
 	case a.Matching() == job.MatchLatest:
-		return r.NewestBetween(d, uid, a.Job, job.ExecutionID{}, lastID, true)
+		row, err := r.NewestBetween(d, uid, a.Job, job.ExecutionID{}, lastID, true)
+		if own := (&engine.Row{Execution: *about}); err == nil && ended && about.JobUID == uid && row != nil && Later(own, row) {
+			row = own
+		}
+		return row, err
 	case a.Matching() == job.MatchDay:
 		first, last := a.Day(about.PlannedAt)
 		return r.NewestBetween(d, uid, a.Job, firstIDOf(first), firstIDOf(last+1), false)

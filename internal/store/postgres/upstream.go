@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +27,7 @@ var (
 func newestIn(table string) query {
 	return statement(`SELECT ` + rowColumns + ` FROM ` + table + `
 		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND id >= $3 AND id < $4 AND job_uid = $5
-		ORDER BY namespace DESC, job DESC, id DESC LIMIT 1`)
+		ORDER BY namespace DESC, job DESC, id DESC LIMIT ` + strconv.Itoa(store.NewestOf))
 }
 
 // UpstreamPage implements store.Engine.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"strconv"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -21,7 +22,7 @@ var (
 
 func newestIn(table string) query {
 	return statement(`SELECT ` + rowColumns + ` FROM ` + table + ` INDEXED BY ` + table + `_job
-		WHERE namespace = ? AND job = ? AND id >= ? AND id < ? AND job_uid = ? ORDER BY id DESC LIMIT 1`)
+		WHERE namespace = ? AND job = ? AND id >= ? AND id < ? AND job_uid = ? ORDER BY id DESC LIMIT ` + strconv.Itoa(store.NewestOf))
 }
 
 // UpstreamPage implements store.Engine.

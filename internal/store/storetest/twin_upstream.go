@@ -192,17 +192,26 @@ func (r twinReads) Find(id job.ExecutionID) (*engine.Row, error) {
 	return &engine.Row{Execution: e}, nil
 }
 
-func (r twinReads) NewestBetween(d *job.Definition, parent job.UID, name string, first, last job.ExecutionID, ended bool) (*engine.Row, error) {
-	all := maps.Clone(r.history)
-	if !ended {
-		maps.Copy(all, r.live)
-	}
-	for _, e := range slices.Backward(ordered(all, byID)) {
-		if e.Job == name && e.Namespace == d.Namespace && e.JobUID == parent && bytes.Compare(e.ID[:], first[:]) >= 0 && bytes.Compare(e.ID[:], last[:]) < 0 {
-			return &engine.Row{Execution: e}, nil
+func (r twinReads) NewestBetween(d *job.Definition, parent job.UID, name string, first, last job.ExecutionID, ended bool) (newest *engine.Row, err error) {
+	look := func(all map[job.ExecutionID]job.Execution) {
+		left := store.NewestOf
+		for _, e := range slices.Backward(ordered(all, byID)) {
+			if e.Job != name || e.Namespace != d.Namespace || e.JobUID != parent || bytes.Compare(e.ID[:], first[:]) < 0 || bytes.Compare(e.ID[:], last[:]) >= 0 {
+				continue
+			}
+			if row := (&engine.Row{Execution: e}); newest == nil || store.Later(row, newest) {
+				newest = row
+			}
+			if left--; left == 0 {
+				return
+			}
 		}
 	}
-	return nil, nil //nolint:nilnil // as the contract has it
+	look(r.history)
+	if !ended {
+		look(r.live)
+	}
+	return newest, nil
 }
 
 func (r twinReads) Fill(row *engine.Row) error {
