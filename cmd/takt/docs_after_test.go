@@ -16,11 +16,12 @@ spec:
 A job without a schedule runs when all the jobs that it names have ended as it says: once for each planned instant, whatever its parents do at the same moment
 and whichever server dies meanwhile. The first end makes an execution that is ^scheduled^ with the reason ^upstream^; the last one lets it run. One that
 waits longer than ^within^ for a parent ends ^cancelled^, reason ^upstream_missing^; one whose parent ended otherwise does so at once, reason ^upstream_failed^. When
-that parent is run again (^takt rerun^) and then does as wanted, the child runs after all, once. A parent's newest round is what counts.
+that parent is run again (^takt rerun^) and then does as wanted, the child runs after all, once. A parent's newest round is what counts. The child obeys its overlap policy: by default one runs and up to 1,000 wait; what
+its policy drops is a decision (^blocked^).
 
 - ^match: planned^ (default): the parent's execution of the same planned instant. A backfill of another date is another instant, and never counts for this one. What a person
   triggers has no planned instant: it leads on to a child that has this one parent only, once for each such execution.
-- ^match: latest^: of each parent the execution with the newest planned instant that has ended. The child runs once for each set of them. Without a schedule all parents
+- ^match: latest^: of each parent the execution with the newest planned instant that has ended (looked for among the 16 whose first instants are the newest: reschedules change it). The child runs once for each set of them. Without a schedule all parents
   match latest, or none does.
 - ^match: day^, for a child with a schedule: the newest execution of the parent whose planned instant falls on the same date as the child's, in ^timeZone^, which is
   one and named: "01:00 in Shanghai" and "02:00 in New York" may be of one day in one zone and not in the other.
