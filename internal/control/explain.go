@@ -14,9 +14,10 @@ type Verdict string
 
 // The verdicts.
 const (
-	VerdictRan         Verdict = "ran"            // an execution of it has ended
+	VerdictRan         Verdict = "ran"            // an execution of it began and has ended
 	VerdictRunning     Verdict = "running"        // an execution of it runs
 	VerdictWaits       Verdict = "waits"          // an execution of it has not begun
+	VerdictNotRun      Verdict = "not_run"        // an execution of it ended before it began
 	VerdictSkipped     Verdict = "skipped"        // the decision's kind
 	VerdictMissed      Verdict = "missed"         // likewise
 	VerdictBlocked     Verdict = "blocked"        // likewise
@@ -194,7 +195,7 @@ func (x *Explanation) ofExecution(e *ExecutionView) {
 	begun := fmt.Sprintf("began %s after its instant", span(x.Late))
 	switch {
 	case e.State.Ended() && e.StartedAt == 0:
-		x.say(VerdictRan, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
+		x.say(VerdictNotRun, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
 	case e.State.Ended():
 		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, span(e.EndedAt.Sub(e.StartedAt)))
 	case e.StartedAt != 0 && e.State != job.ExecutionQueued:

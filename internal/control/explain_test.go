@@ -69,6 +69,12 @@ func TestExplainVerdicts(t *testing.T) {
 	}
 	waits := run(job.ExecutionQueued, job.TriggerSchedule, "", "")
 	waits.Waits = job.WaitNoWorker
+	chained := revision(1, "01T00:00:30", job.Spec{Pool: "p", Handler: "h", After: []job.After{{Job: "parent"}}})
+	upstream := run(job.ExecutionCancelled, job.TriggerAfter, "", "10T08:01:00")
+	upstream.Reason = job.ReasonUpstreamMissing
+	alone := func(kind job.DecisionKind, why job.Reason) []job.Decision {
+		return []job.Decision{{Kind: kind, Reason: why, From: at("10T08:00:00"), To: at("10T08:00:00"), Count: 1, At: at("10T08:00:03")}}
+	}
 
 	for name, c := range map[string]struct {
 		ev   control.Evidence
@@ -79,7 +85,12 @@ func TestExplainVerdicts(t *testing.T) {
 		"failed":            {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionFailed, job.TriggerCatchUp, "10T08:30:00", "10T08:30:01")}, "ran", "ran when it was caught up as execution"},
 		"runs":              {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionRunning, job.TriggerSchedule, "10T08:00:02", "")}, "running", "it began 2s after"},
 		"waits":             {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: waits}, "waits", "no live worker in the pool"},
-		"never began":       {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionCancelled, job.TriggerSchedule, "", "10T08:01:00")}, "ran", "ended cancelled before it began"},
+		"never began":       {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionCancelled, job.TriggerSchedule, "", "10T08:01:00")}, "not_run", "ended cancelled before it began"},
+		"ended upstream":    {control.Evidence{At: at("10T08:00:00"), Newest: chained, InForce: chained, Execution: upstream}, "not_run", "before it began: a job that it runs after did not end in time"},
+		"began, cancelled":  {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: one, Execution: run(job.ExecutionCancelled, job.TriggerSchedule, "10T08:00:02", "10T08:01:00")}, "ran", "cancelled; it began 2s after"},
+		"follows":           {control.Evidence{At: at("10T08:00:00"), Newest: chained, InForce: chained}, "follows_others", "runs after other jobs, and has no execution of this instant"},
+		"follows, blocked":  {control.Evidence{At: at("10T08:00:00"), Newest: chained, InForce: chained, Decisions: alone(job.DecisionBlocked, job.ReasonOverlapFull)}, "blocked", "as many executions of the job waited as overlap.maxQueued lets; decided at 2026-11-10T08:00:03Z, 3s after it"},
+		"follows, paused":   {control.Evidence{At: at("10T08:00:00"), Newest: chained, InForce: chained, Decisions: alone(job.DecisionSkipped, job.ReasonPaused)}, "skipped", "decided at"},
 		"missed":            {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed}, "missed", "nobody planned it in time; with 4 others from 2026-11-09T01:00:00Z to 2026-11-09T05:00:00Z"},
 		"missed and run":    {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Execution: run(job.ExecutionSucceeded, job.TriggerBackfill, "10T08:00:02", "10T08:00:09")}, "ran", "; then ran by a backfill as execution"},
 		"in a range":        {control.Evidence{At: at("09T03:30:00"), Newest: one, InForce: one, Decisions: missed}, "not_planned", "the one before is 2026-11-09T03:00:00Z; the one after is 2026-11-09T04:00:00Z"},

@@ -23,7 +23,7 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 		return nil
 	}
 	if at, is := within(lines, ev.Cursors, asked); is {
-		ev.At, ev.Asked = at, asked
+		ev.mean(at)
 		return nil
 	}
 	// What ends make has instants that no schedule tells.
@@ -34,10 +34,25 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 	rows, _, err := c.read.Executions(ctx, store.ExecutionFilter{Namespace: d.Namespace, Job: d.Name, Page: store.Page{Limit: 1}, Query: filter.Query{
 		Terms: []filter.Term{term(filter.AtLeast, asked), term(filter.Less, asked.Add(time.Second)), {Field: "trigger", Op: filter.Is, Not: true, Texts: []string{string(job.TriggerRequest)}}},
 	}})
-	if err == nil && len(rows) > 0 && rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt) && rows[0].PlannedAt != asked {
-		ev.At, ev.Asked = rows[0].PlannedAt, asked
+	if err != nil {
+		return err
+	}
+	if len(rows) > 0 && rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt) {
+		ev.mean(rows[0].PlannedAt)
+		return nil
+	}
+	decided, err := c.read.DecisionsIn(ctx, d.UID, []string{""}, asked, asked.Add(time.Second)-1)
+	if err == nil && len(decided) > 0 {
+		ev.mean(decided[0].From)
 	}
 	return err
+}
+
+// mean sets At to another instant than the one that was asked for.
+func (ev *Evidence) mean(at job.Instant) {
+	if at != ev.At {
+		ev.At, ev.Asked = at, ev.At
+	}
 }
 
 // within is the first planned instant of a second.

@@ -107,7 +107,7 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 	case job.KindOf(err) != job.KindNotFound:
 		return err
 	}
-	var names []string
+	names := []string{""} // what the ends of other jobs lead to
 	for _, of := range []*job.Definition{ev.InForce, d} {
 		for i := 0; of != nil && i < len(of.Spec.Schedules); i++ {
 			if id := of.Spec.Schedules[i].ID; !slices.Contains(names, id) {
@@ -115,7 +115,7 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 			}
 		}
 	}
-	ev.Decisions, err = c.read.DecisionsAt(ctx, d.UID, names, ev.At)
+	ev.Decisions, err = c.read.DecisionsIn(ctx, d.UID, names, ev.At, ev.At)
 	return err
 }
 
