@@ -9,6 +9,7 @@ import (
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
+	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -29,6 +30,11 @@ func decide(t *testing.T, st store.Store, all ...job.Decision) {
 	}
 }
 
+// asked is an owner that answers, and has nothing to tell.
+func asked() *owner {
+	return &owner{look: func(engine.InspectQuery) (any, error) { return &engine.Inspected{}, nil }}
+}
+
 // wantVerdict explains an instant and looks at the answer.
 func wantVerdict(t *testing.T, c *control.Control, name string, at time.Time, want control.Verdict, says string) {
 	t.Helper()
@@ -41,9 +47,7 @@ func wantVerdict(t *testing.T, c *control.Control, name string, at time.Time, wa
 // Decisions about a job that only runs after others name no schedule, and instants that may have a fraction of a second.
 func TestExplainTellsDecisionsOfAJobThatFollowsOthers(t *testing.T) {
 	now := wall
-	c, st := open(t, &owner{}, func(c *control.Config) {
-		c.Now, c.EffectWait = func() time.Time { return now }, time.Millisecond
-	})
+	c, st := open(t, asked(), func(c *control.Config) { c.Now = func() time.Time { return now } })
 	mustPut(t, c, put("load", "web"))
 	child := put("report", "web")
 	child.Spec.After = []job.After{{Job: "load"}}
@@ -57,4 +61,56 @@ func TestExplainTellsDecisionsOfAJobThatFollowsOthers(t *testing.T) {
 	wantVerdict(t, c, "report", wall.Add(time.Minute), control.VerdictBlocked, "overlap.maxQueued")
 	wantVerdict(t, c, "report", wall.Add(2*time.Minute), control.VerdictSkipped, "of the second that was asked for, this is the planned instant")
 	wantVerdict(t, c, "report", wall.Add(3*time.Minute), control.VerdictAfterOthers, "runs after other jobs")
+}
+
+// What closed an instant is the revision of the calendar that was in force then, whatever was written since.
+func TestExplainKeepsToTheCalendarOfThen(t *testing.T) {
+	now := wall
+	c, _ := open(t, asked(), func(c *control.Config) { c.Now = func() time.Time { return now } })
+	put := func(r control.CalendarRequest) {
+		t.Helper()
+		if _, err := c.PutCalendar(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(calendarOf("shared"))
+	now = wall.Add(10*time.Second + 120*time.Millisecond)
+	for name, spec := range map[string]schedule.Spec{"cron": {Cron: "0 * * * *"}, "rate": {Every: 10 * time.Second}, "spread": {Cron: "0 * * * *", Jitter: 10 * time.Minute}} {
+		spec.Calendars = []string{"shared"}
+		r := control.PutRequest{Namespace: "default", Name: name, Spec: job.Spec{Pool: "web", Handler: "index", Schedules: []job.Schedule{{ID: job.MainSchedule, Spec: spec}}}}
+		mustPut(t, c, r)
+	}
+	at := wall.Add(time.Hour)
+	seconds := at.Add(10 * time.Second) // of the rate, with its fraction
+	now = wall.Add(30 * time.Minute)
+	put(calendarOf("shared", schedule.Dates{From: "2026-03-01", Name: "fair"}))
+	closed := func(when string, names ...string) {
+		t.Helper()
+		t.Log(when)
+		for _, name := range names {
+			wantVerdict(t, c, name, at, control.VerdictClosed, "closed by calendar shared, revision 2 (fair); schedule main would have this instant")
+		}
+		wantVerdict(t, c, "rate", seconds, control.VerdictClosed, "closed by calendar shared, revision 2 (fair); schedule main would have this instant")
+	}
+	closed("ahead", "cron", "spread")
+	now = at.Add(30 * time.Second)
+	closed("before the change back", "cron")
+	now = at.Add(15 * time.Minute)
+	closed("before the change back", "cron", "spread")
+	put(calendarOf("shared"))
+	closed("after the change back", "cron", "spread")
+	now = at.Add(24 * time.Hour)
+	closed("a day later", "cron", "spread")
+	wantVerdict(t, c, "cron", at.Add(48*time.Hour), control.VerdictWillRun, "will run in")
+	wantVerdict(t, c, "cron", at.Add(time.Minute), control.VerdictNotPlanned, "has this instant")
+
+	for _, name := range []string{"cron", "rate", "spread"} {
+		if _, err := c.Delete(t.Context(), control.DeleteRequest{Namespace: "default", Name: name, Cancel: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.DeleteCalendar(t.Context(), calendarOf("shared")); err != nil {
+		t.Fatal(err)
+	}
+	closed("when all is deleted", "cron", "spread")
 }

@@ -11,6 +11,21 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
+// instantMeant sets At to the planned instant that text means, and gives the revision in force the calendars of then.
+func (c *Control) instantMeant(ctx context.Context, ev *Evidence, text string) error {
+	revision, asked := ev.InForce, ev.At
+	ev.Today = revision
+	var err error
+	if ev.InForce, err = c.keepTo(ctx, revision, asked); err != nil {
+		return err
+	}
+	if err = c.mean(ctx, ev, text); err != nil || ev.At == asked {
+		return err
+	}
+	ev.InForce, err = c.keepTo(ctx, revision, ev.At)
+	return err
+}
+
 // mean sets At to the planned instant that text, which named it, means: lists show whole seconds, and a text without a
 // fraction means any planned instant of its second.
 func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
@@ -42,10 +57,20 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 		return nil
 	}
 	decided, err := c.read.DecisionsIn(ctx, d.UID, []string{""}, asked, asked.Add(time.Second)-1)
-	if err == nil && len(decided) > 0 {
-		ev.mean(decided[0].From)
+	if err != nil {
+		return err
 	}
-	return err
+	if len(decided) > 0 {
+		ev.mean(decided[0].From)
+		return nil
+	}
+	bare := bareLines(ev.InForce) // the instant may be one that a calendar closes
+	if ev.At = meant(bare, asked); ev.At == asked {
+		if at, is := within(bare, nil, asked); is {
+			ev.mean(at)
+		}
+	}
+	return nil
 }
 
 // mean sets At to another instant than the one that was asked for.

@@ -29,7 +29,7 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err := c.addCursors(ctx, &ev); err != nil {
 		return Explanation{}, err
 	}
-	if err := c.mean(ctx, &ev, text); err != nil {
+	if err := c.instantMeant(ctx, &ev, text); err != nil {
 		return Explanation{}, err
 	}
 	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addKept} {
@@ -79,7 +79,7 @@ func (c *Control) revisionsAt(ctx context.Context, namespace, name, text string)
 
 // zoneOf is the time zone in which people think of a job.
 func zoneOf(d *job.Definition) *time.Location {
-	for _, l := range linesOf(d) {
+	for _, l := range append(linesOf(d), bareLines(d)...) { // the calendars of a deleted job may be gone
 		return schedule.Zone(l.s)
 	}
 	return time.UTC
