@@ -270,7 +270,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 		cursor = cursorOf(ev.Cursors, names[0])
 	}
 	autoPaused := autoPaused(ev.Newest, ev.Cursors)
-	what, written := lastWritten(ev.InForce)
+	what, written := lastWritten(ev.InForce, ev.At)
 	newest := ev.InForce.Revision == ev.Newest.Revision && ev.Newest.Deleted == nil
 	switch p := ev.Newest.Pause; {
 	case newest && cursor.Held != 0 && ev.At >= cursor.Held && (cursor.Next == 0 || ev.At < cursor.Next):
@@ -294,7 +294,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 	case ev.At.Sub(written) < settling:
 		x.say(VerdictNotInForce, "%s was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", what, span(ev.At.Sub(written)))
 	case ev.closedSince():
-		x.say(VerdictClosed, "closed by a calendar that was changed after this instant, before the owner of the job had come to it: %s, which was in force, has it", x.keeps())
+		x.say(VerdictClosed, "closed by a calendar that was changed after this instant; %s, which was in force, has it, and nobody planned it in time: that is judged by the calendars of when an owner is back", x.keeps())
 	default:
 		x.say(VerdictUnexplained, "revision %d has this instant, and there is neither an execution nor a decision: this should not be", x.Revision)
 	}

@@ -141,11 +141,11 @@ func (x *Explanation) keeps() string {
 	return text
 }
 
-// lastWritten names the last change of what a revision says: itself, or a calendar that it keeps to.
-func lastWritten(d *job.Definition) (what string, at job.Instant) {
+// lastWritten names the last change up to an instant of what a revision says: itself, or a calendar that it keeps to.
+func lastWritten(d *job.Definition, upTo job.Instant) (what string, at job.Instant) {
 	what, at = fmt.Sprintf("revision %d", d.Revision), d.UpdatedAt
 	for _, name := range d.Spec.Calendars() {
-		if c := d.Calendars[name]; c != nil && c.UpdatedAt > at {
+		if c := d.Calendars[name]; c != nil && c.UpdatedAt > at && c.UpdatedAt <= upTo {
 			what, at = fmt.Sprintf("revision %d of calendar %s", c.Revision, name), c.UpdatedAt
 		}
 	}

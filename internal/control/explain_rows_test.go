@@ -104,6 +104,12 @@ func TestExplainKeepsToTheCalendarOfThen(t *testing.T) {
 	wantVerdict(t, c, "cron", at.Add(48*time.Hour), control.VerdictWillRun, "will run in")
 	wantVerdict(t, c, "cron", at.Add(time.Minute), control.VerdictNotPlanned, "has this instant")
 
+	now = at.Add(25*time.Hour + time.Second) // behind the instant, before what the spread made of it
+	put(calendarOf("shared", schedule.Dates{From: "2026-03-02", Name: "storm"}))
+	now = at.Add(26 * time.Hour)
+	wantVerdict(t, c, "spread", at.Add(25*time.Hour), control.VerdictClosed, "closed by calendar shared, revision 4 (storm)")
+	wantVerdict(t, c, "cron", at.Add(25*time.Hour), control.VerdictClosed, "closed by a calendar that was changed after this instant; revision 1 with calendar shared, revision 3, which was in force, has it")
+
 	for _, name := range []string{"cron", "rate", "spread"} {
 		if _, err := c.Delete(t.Context(), control.DeleteRequest{Namespace: "default", Name: name, Cancel: true}); err != nil {
 			t.Fatal(err)
