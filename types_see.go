@@ -6,7 +6,7 @@ import "time"
 type Explanation struct {
 	Job      string    `json:"job"`
 	At       time.Time `json:"at" doc:"The planned instant, with the offset of the schedule's time zone; of one that is spread, where the spread moved it."`
-	Verdict  string    `json:"verdict" enum:"ran,running,waits,skipped,missed,blocked,held,due,will_run,not_planned,disabled,not_created,deleted,not_in_force,swept,unexplained,follows_others,used_up"`
+	Verdict  string    `json:"verdict" enum:"ran,running,waits,not_run,skipped,missed,blocked,held,due,will_run,not_planned,closed,disabled,not_created,deleted,not_in_force,swept,unexplained,follows_others,used_up"`
 	Text     string    `json:"text" doc:"The verdict and its reason in one sentence."`
 	Reason   string    `json:"reason,omitempty"`
 	Revision int64     `json:"revision,omitempty" doc:"That was in force; absent: none was."`

@@ -14,9 +14,10 @@ type Verdict string
 
 // The verdicts.
 const (
-	VerdictRan         Verdict = "ran"            // an execution of it has ended
+	VerdictRan         Verdict = "ran"            // an execution of it began and has ended
 	VerdictRunning     Verdict = "running"        // an execution of it runs
 	VerdictWaits       Verdict = "waits"          // an execution of it has not begun
+	VerdictNotRun      Verdict = "not_run"        // an execution of it ended before it began
 	VerdictSkipped     Verdict = "skipped"        // the decision's kind
 	VerdictMissed      Verdict = "missed"         // likewise
 	VerdictBlocked     Verdict = "blocked"        // likewise
@@ -24,6 +25,7 @@ const (
 	VerdictDue         Verdict = "due"            // its time has come, and its owner has not decided it yet
 	VerdictWillRun     Verdict = "will_run"       // it lies ahead
 	VerdictNotPlanned  Verdict = "not_planned"    // it is no instant of the schedules that were in force
+	VerdictClosed      Verdict = "closed"         // a calendar closes it for a schedule that would have it
 	VerdictDisabled    Verdict = "disabled"       // the job was disabled
 	VerdictNotThere    Verdict = "not_created"    // it lies before the job
 	VerdictDeleted     Verdict = "deleted"        // it lies behind the job's end
@@ -39,7 +41,8 @@ type Evidence struct {
 	At, Now   job.Instant
 	Asked     job.Instant     // the whole second in which At lies, when that was asked for; 0: At was
 	Newest    *job.Definition // of the job, or of the last one of its name that was deleted
-	InForce   *job.Definition // the newest revision at At; nil: At lies before the first
+	InForce   *job.Definition // the newest revision at At, with its calendars as they were then; nil: At lies before the first
+	Today     *job.Definition // that revision with its calendars as they are now; nil: they are the same
 	Cursors   []job.Cursor
 	Execution *ExecutionView  // nil: none
 	Decisions []job.Decision  // whose ranges hold At
@@ -64,7 +67,7 @@ type Explanation struct {
 	Previous, Next time.Time // around an instant that is none; the zero time: there is none
 }
 
-// settling is how long the owner of a job may take until a revision that was written is in force, as far as an
+// settling is how long the owner of a job may take until a revision, or a calendar's, that was written is in force, as far as an
 // explanation calls it that.
 const settling = time.Minute
 
@@ -194,7 +197,7 @@ func (x *Explanation) ofExecution(e *ExecutionView) {
 	begun := fmt.Sprintf("began %s after its instant", span(x.Late))
 	switch {
 	case e.State.Ended() && e.StartedAt == 0:
-		x.say(VerdictRan, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
+		x.say(VerdictNotRun, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
 	case e.State.Ended():
 		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, span(e.EndedAt.Sub(e.StartedAt)))
 	case e.StartedAt != 0 && e.State != job.ExecutionQueued:
@@ -218,24 +221,15 @@ func (x *Explanation) notPlanned(lines []line) {
 			x.Next = next
 		}
 	}
-	if len(lines) == 0 {
+	if len(x.Evidence.InForce.Spec.Schedules) == 0 {
 		x.say(VerdictNotPlanned, "revision %d, which was in force, has no schedule: the job runs when it is asked to", x.Revision)
 		if after := x.Evidence.InForce.Spec.After; len(after) > 0 {
 			x.say(VerdictAfterOthers, "the job has no schedule of its own: it runs after other jobs, and has no execution of this instant")
 		}
 		return
 	}
-	x.say(VerdictNotPlanned, "no schedule of revision %d, which was in force, has this instant", x.Revision)
-	for _, s := range x.Evidence.InForce.Spec.Schedules {
-		if len(s.Calendars) == 0 {
-			continue
-		}
-		bare := s.Spec
-		bare.Calendars, bare.Closed = nil, ""
-		if open, err := x.Evidence.InForce.Parse(bare); err == nil && schedule.Matches(open, at) {
-			x.Schedule = s.ID
-			x.Text += fmt.Sprintf("; schedule %s would have it, but its calendars (%s, as they are now) close it", s.ID, strings.Join(s.Calendars, ", "))
-		}
+	if !x.closed() {
+		x.say(VerdictNotPlanned, "no schedule of revision %d, which was in force, has this instant", x.Revision)
 	}
 	if !x.Previous.IsZero() {
 		x.Text += "; the one before is " + x.Previous.In(x.Zone).Format(time.RFC3339)
@@ -276,6 +270,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 		cursor = cursorOf(ev.Cursors, names[0])
 	}
 	autoPaused := autoPaused(ev.Newest, ev.Cursors)
+	what, written := lastWritten(ev.InForce, ev.At)
 	newest := ev.InForce.Revision == ev.Newest.Revision && ev.Newest.Deleted == nil
 	switch p := ev.Newest.Pause; {
 	case newest && cursor.Held != 0 && ev.At >= cursor.Held && (cursor.Next == 0 || ev.At < cursor.Next):
@@ -296,8 +291,10 @@ func (x *Explanation) silent(lines []line, names []string) {
 		x.say(VerdictUsedUp, "%s had made all its runs (maxRuns)", x.Schedule)
 	case ev.At < ev.Kept:
 		x.say(VerdictSwept, "what was known of it is not kept so long: only what is newer than %s", stamp(ev.Kept))
-	case ev.At.Sub(ev.InForce.UpdatedAt) < settling:
-		x.say(VerdictNotInForce, "revision %d was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", x.Revision, span(ev.At.Sub(ev.InForce.UpdatedAt)))
+	case ev.At.Sub(written) < settling:
+		x.say(VerdictNotInForce, "%s was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", what, span(ev.At.Sub(written)))
+	case ev.closedSince():
+		x.say(VerdictClosed, "closed by a calendar that was changed after this instant; %s, which was in force, has it, and nobody planned it in time: that is judged by the calendars of when an owner is back", x.keeps())
 	default:
 		x.say(VerdictUnexplained, "revision %d has this instant, and there is neither an execution nor a decision: this should not be", x.Revision)
 	}

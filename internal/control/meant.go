@@ -11,6 +11,21 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
+// instantMeant sets At to the planned instant that text means, and gives the revision in force the calendars of then.
+func (c *Control) instantMeant(ctx context.Context, ev *Evidence, text string) error {
+	revision, asked := ev.InForce, ev.At
+	ev.Today = revision
+	var err error
+	if ev.InForce, err = c.keepTo(ctx, revision, asked); err != nil {
+		return err
+	}
+	if err = c.mean(ctx, ev, text); err != nil || ev.At == asked {
+		return err
+	}
+	ev.InForce, err = c.keepTo(ctx, revision, ev.At)
+	return err
+}
+
 // mean sets At to the planned instant that text, which named it, means: lists show whole seconds, and a text without a
 // fraction means any planned instant of its second.
 func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
@@ -23,7 +38,7 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 		return nil
 	}
 	if at, is := within(lines, ev.Cursors, asked); is {
-		ev.At, ev.Asked = at, asked
+		ev.mean(at)
 		return nil
 	}
 	// What ends make has instants that no schedule tells.
@@ -34,10 +49,35 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 	rows, _, err := c.read.Executions(ctx, store.ExecutionFilter{Namespace: d.Namespace, Job: d.Name, Page: store.Page{Limit: 1}, Query: filter.Query{
 		Terms: []filter.Term{term(filter.AtLeast, asked), term(filter.Less, asked.Add(time.Second)), {Field: "trigger", Op: filter.Is, Not: true, Texts: []string{string(job.TriggerRequest)}}},
 	}})
-	if err == nil && len(rows) > 0 && rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt) && rows[0].PlannedAt != asked {
-		ev.At, ev.Asked = rows[0].PlannedAt, asked
+	if err != nil {
+		return err
 	}
-	return err
+	if len(rows) > 0 && rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt) {
+		ev.mean(rows[0].PlannedAt)
+		return nil
+	}
+	decided, err := c.read.DecisionsIn(ctx, d.UID, []string{""}, asked, asked.Add(time.Second)-1)
+	if err != nil {
+		return err
+	}
+	if len(decided) > 0 {
+		ev.mean(decided[0].From)
+		return nil
+	}
+	bare := bareLines(ev.InForce) // the instant may be one that a calendar closes
+	if ev.At = meant(bare, asked); ev.At == asked {
+		if at, is := within(bare, nil, asked); is {
+			ev.mean(at)
+		}
+	}
+	return nil
+}
+
+// mean sets At to another instant than the one that was asked for.
+func (ev *Evidence) mean(at job.Instant) {
+	if at != ev.At {
+		ev.At, ev.Asked = at, ev.At
+	}
 }
 
 // within is the first planned instant of a second.

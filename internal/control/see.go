@@ -29,7 +29,7 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err := c.addCursors(ctx, &ev); err != nil {
 		return Explanation{}, err
 	}
-	if err := c.mean(ctx, &ev, text); err != nil {
+	if err := c.instantMeant(ctx, &ev, text); err != nil {
 		return Explanation{}, err
 	}
 	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addKept} {
@@ -79,7 +79,7 @@ func (c *Control) revisionsAt(ctx context.Context, namespace, name, text string)
 
 // zoneOf is the time zone in which people think of a job.
 func zoneOf(d *job.Definition) *time.Location {
-	for _, l := range linesOf(d) {
+	for _, l := range append(linesOf(d), bareLines(d)...) { // the calendars of a deleted job may be gone
 		return schedule.Zone(l.s)
 	}
 	return time.UTC
@@ -107,7 +107,7 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 	case job.KindOf(err) != job.KindNotFound:
 		return err
 	}
-	var names []string
+	names := []string{""} // what the ends of other jobs lead to
 	for _, of := range []*job.Definition{ev.InForce, d} {
 		for i := 0; of != nil && i < len(of.Spec.Schedules); i++ {
 			if id := of.Spec.Schedules[i].ID; !slices.Contains(names, id) {
@@ -115,7 +115,7 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 			}
 		}
 	}
-	ev.Decisions, err = c.read.DecisionsAt(ctx, d.UID, names, ev.At)
+	ev.Decisions, err = c.read.DecisionsIn(ctx, d.UID, names, ev.At, ev.At)
 	return err
 }
 

@@ -84,6 +84,20 @@ func (c *closing) closedBy(at time.Time) (calendar, why string) {
 	return "", ""
 }
 
+// ClosedBy names the calendar of a schedule that closes an instant, which is one before the spread, and why; "": none does.
+func ClosedBy(s Schedule, at time.Time) (calendar, why string) {
+	switch s := s.(type) {
+	case window:
+		return ClosedBy(s.Schedule, at)
+	case jittered:
+		return ClosedBy(s.Schedule, at)
+	case *closing:
+		return s.closedBy(at)
+	default:
+		return "", ""
+	}
+}
+
 // dayOpen tells whether all calendars have a day open; calendars of other zones are asked about its noon.
 func (c *closing) dayOpen(d day) bool {
 	for _, o := range c.calendars {

@@ -30,8 +30,9 @@ type Counts struct {
 
 // Instants is used by answers about planned instants.
 type Instants interface {
-	// DecisionsAt reads, of each of the named schedules of a job, the decision whose range holds the instant.
-	DecisionsAt(ctx context.Context, uid job.UID, schedules []string, at job.Instant) ([]job.Decision, error)
+	// DecisionsIn reads, of each of the named schedules of a job, the first decision whose range meets from up to to, both
+	// included. The schedule "" stands for the instants that no schedule plans.
+	DecisionsIn(ctx context.Context, uid job.UID, schedules []string, from, to job.Instant) ([]job.Decision, error)
 	// Upcoming reads the schedules of a namespace that are due at or before until, by (next, job, schedule): the first
 	// limit of them. more: there are others, or there may be, for it looks at MaxUpcoming cursors of a partition at most.
 	Upcoming(ctx context.Context, namespace string, until job.Instant, limit int) (rows []DueRow, more bool, err error)

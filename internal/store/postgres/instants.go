@@ -29,16 +29,16 @@ var (
 	qCountBackfills = statement(`SELECT count(*) FROM (SELECT 1` + ofBackfills + ` WHERE ` + backfillLives + ` LIMIT $1) AS looked`)
 )
 
-// DecisionsAt implements store.Instants.
-func (s *Store) DecisionsAt(ctx context.Context, uid job.UID, schedules []string, at job.Instant) ([]job.Decision, error) {
+// DecisionsIn implements store.Instants.
+func (s *Store) DecisionsIn(ctx context.Context, uid job.UID, schedules []string, from, to job.Instant) ([]job.Decision, error) {
 	var all []job.Decision
 	err := s.look(ctx, "read decisions", func(r *link) error {
 		for _, schedule := range schedules {
-			if err := r.each(qDecisionAt, []any{uid[:], schedule, int64(at)}, func(rows pgx.Rows) error {
+			if err := r.each(qDecisionAt, []any{uid[:], schedule, int64(from)}, func(rows pgx.Rows) error {
 				var d job.Decision
 				err := rows.Scan((*[16]byte)(&d.Job), &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason),
 					(*int64)(&d.From), (*int64)(&d.To), &d.Count, (*int64)(&d.At))
-				if err == nil && d.Job == uid && d.Schedule == schedule && d.From <= at {
+				if err == nil && d.Job == uid && d.Schedule == schedule && d.From <= to {
 					all = append(all, d)
 				}
 				return err

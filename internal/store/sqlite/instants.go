@@ -27,16 +27,16 @@ var (
 	qCountBackfills = statement(`SELECT count(*) FROM (SELECT 1` + ofBackfills + ` WHERE ` + backfillLives + ` LIMIT ?)`)
 )
 
-// DecisionsAt implements store.Instants.
-func (s *Store) DecisionsAt(ctx context.Context, uid job.UID, schedules []string, at job.Instant) ([]job.Decision, error) {
+// DecisionsIn implements store.Instants.
+func (s *Store) DecisionsIn(ctx context.Context, uid job.UID, schedules []string, from, to job.Instant) ([]job.Decision, error) {
 	var all []job.Decision
 	err := s.look(ctx, "read decisions", func(r *link) error {
 		for _, schedule := range schedules {
-			if err := r.each(qDecisionAt, []any{uid[:], schedule, int64(at)}, func(rows *sql.Rows) error {
+			if err := r.each(qDecisionAt, []any{uid[:], schedule, int64(from)}, func(rows *sql.Rows) error {
 				d := job.Decision{Job: uid}
 				var id sql.RawBytes
 				err := rows.Scan(&id, &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason), &d.From, &d.To, &d.Count, &d.At)
-				if err == nil && d.From <= at {
+				if err == nil && d.From <= to {
 					all = append(all, d)
 				}
 				return err

@@ -209,19 +209,28 @@ var backfillCases = []examCase{
 		rows, _, _ = s.Backfills(ctx, "other", "", store.Page{})
 		equal(tb, "of another namespace", len(rows), 0)
 	}},
-	{"Instants/decisions at", func(tb TB, s store.Store) {
+	{"Instants/decisions in", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		one := func(schedule string, from, to job.Instant) job.Decision {
 			return job.Decision{Job: job.UID{1}, Namespace: "ns", Name: "j", Schedule: schedule, Kind: job.DecisionMissed, Reason: job.ReasonMissedDown, From: from, To: to, Count: 2, At: noon}
 		}
 		a, b, c := one("main", noon, noon+10), one("main", noon+20, noon+30), one("two", noon-5, noon+100)
-		d.commit(engine.Batch{At: noon, Decisions: []job.Decision{b, a, c}})
-		at := func(when job.Instant, schedules ...string) []job.Decision {
+		follows := one("", noon+7, noon+7)
+		d.commit(engine.Batch{At: noon, Decisions: []job.Decision{b, a, c, follows}})
+		within := func(from, to job.Instant, schedules ...string) []job.Decision {
 			tb.Helper()
-			got, err := s.DecisionsAt(ctx, job.UID{1}, schedules, when)
-			wantVerdict(tb, "DecisionsAt", err, "ok")
+			got, err := s.DecisionsIn(ctx, job.UID{1}, schedules, from, to)
+			wantVerdict(tb, "DecisionsIn", err, "ok")
 			return got
 		}
+		at := func(when job.Instant, schedules ...string) []job.Decision {
+			tb.Helper()
+			return within(when, when, schedules...)
+		}
+		equal(tb, "the first of two", within(noon+5, noon+25, "main"), []job.Decision{a})
+		equal(tb, "at the ends of what is asked for", [][]job.Decision{within(noon+15, noon+20, "main"), within(noon+10, noon+15, "main")}, [][]job.Decision{{b}, {a}})
+		equal(tb, "between ranges, for long", len(within(noon+11, noon+19, "main")), 0)
+		equal(tb, "of no schedule", [][]job.Decision{at(noon+7, ""), within(noon, noon+9, ""), at(noon+8, "")}, [][]job.Decision{{follows}, {follows}, nil})
 		equal(tb, "in a range", at(noon+5, "main", "two"), []job.Decision{a, c})
 		equal(tb, "at its ends", [][]job.Decision{at(noon, "main"), at(noon+10, "main"), at(noon+20, "main"), at(noon+30, "main")}, [][]job.Decision{{a}, {a}, {b}, {b}})
 		equal(tb, "between ranges", len(at(noon+15, "main")), 0)

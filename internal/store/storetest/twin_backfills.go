@@ -120,13 +120,17 @@ func (w *twin) loadedBackfills(partition int) (all []engine.Backfill) {
 	return all
 }
 
-func (w *twin) DecisionsAt(_ context.Context, uid job.UID, schedules []string, at job.Instant) (all []job.Decision, err error) {
+func (w *twin) DecisionsIn(_ context.Context, uid job.UID, schedules []string, from, to job.Instant) (all []job.Decision, err error) {
 	for _, s := range schedules {
-		for _, d := range w.decisions {
-			if d.Job == uid && d.Schedule == s && d.From <= at && at <= d.To {
-				all = append(all, d)
-				break
+		var first *job.Decision
+		for i := range w.decisions {
+			d := &w.decisions[i]
+			if d.Job == uid && d.Schedule == s && d.From <= to && from <= d.To && (first == nil || d.To < first.To) {
+				first = d
 			}
+		}
+		if first != nil {
+			all = append(all, *first)
 		}
 	}
 	return all, nil
