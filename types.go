@@ -55,7 +55,7 @@ type ScheduleSpec struct {
 	TimeZone  string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron, and of the days of calendars; default UTC."`
 	DST       *DSTSpec   `json:"dst,omitempty" doc:"What steps of the clock do to times of day; for cron."`
 	Every     Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
-	Phase     Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Of every, at most one period: it counts from 1970-01-01T00:00:00Z plus this, not from the job's creation."`
+	Phase     *Duration  `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Of every, at most one period: it counts from 1970-01-01T00:00:00Z plus this, not from the job's creation. 0s and a whole period are the same, and read back as a whole period."`
 	Delay     Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed delay after the end of the last execution that the schedule made, the first one after the job's creation; at least 1s."`
 	At        *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
 	StartAt   *time.Time `json:"startAt,omitempty" doc:"Nothing is due before."`

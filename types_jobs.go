@@ -13,7 +13,7 @@ type NamedSchedule struct {
 	TimeZone  string     `json:"timeZone,omitempty" maxLength:"64" doc:"IANA name for cron; default UTC."`
 	DST       *DSTSpec   `json:"dst,omitempty"`
 	Every     Duration   `json:"every,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Fixed rate counted from the job's creation; at least 1s."`
-	Phase     Duration   `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
+	Phase     *Duration  `json:"phase,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
 	Delay     Duration   `json:"delay,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$"`
 	At        *time.Time `json:"at,omitempty" doc:"Once, at this instant."`
 	StartAt   *time.Time `json:"startAt,omitempty"`

@@ -167,6 +167,9 @@ func newCronNextCommand() *cobra.Command {
 			if len(instants) > 0 {
 				last = instants[len(instants)-1]
 			}
+			if len(instants) < count {
+				tellEnd(cmd, s, last)
+			}
 			return c.print(cmd, s, instants, at, last)
 		},
 	}
@@ -220,6 +223,7 @@ func newCronPrevCommand() *cobra.Command {
 			for range count {
 				prev, ok := schedule.Prev(s, at)
 				if !ok {
+					tellBegin(cmd, s, at)
 					break
 				}
 				instants, at = append(instants, prev), prev
@@ -270,6 +274,9 @@ said on standard error.
 				return usage(fmt.Sprintf("--to %s comes before --from", to))
 			}
 			instants, more := walk(s, after, until, count)
+			if len(instants) == 0 {
+				tellEnd(cmd, s, after)
+			}
 			if more {
 				until = instants[len(instants)-1] // what calendars leave out is shown so far, too
 				if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "there are more than %d; raise -n or ask on from the last one\n", count); err != nil {

@@ -99,3 +99,26 @@ func (c *cronCalendars) put(name string, k schedule.Calendar) error {
 }
 
 func (c *cronCalendars) resolve(name string) *schedule.Calendar { return c.known[name] }
+
+// tellEnd says on standard error why nothing comes after an instant, when nothing does.
+func tellEnd(cmd *cobra.Command, s schedule.Schedule, after time.Time) {
+	has := func(s schedule.Schedule) bool {
+		_, ok := s.Next(after)
+		return ok
+	}
+	if !has(s) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "no planned instant after %s: %s (%d years were looked at)\n",
+			after.In(schedule.Zone(s)).Format(time.RFC3339), schedule.Silence(s, has), schedule.Horizon)
+	}
+}
+
+// tellBegin says on standard error why nothing comes before an instant, when nothing does.
+func tellBegin(cmd *cobra.Command, s schedule.Schedule, before time.Time) {
+	has := func(s schedule.Schedule) bool {
+		_, ok := schedule.Prev(s, before)
+		return ok
+	}
+	if !has(s) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "no planned instant before %s: %s\n", before.In(schedule.Zone(s)).Format(time.RFC3339), schedule.Silence(s, has))
+	}
+}

@@ -115,7 +115,11 @@ const wordsOfFiles = `
 ## What a word means
 
 Readers of YAML differ in what a word without quotes is. In job files JSON decides first; beyond JSON a word means what readers of YAML 1.1 and 1.2
-agree upon, and where they differ it is refused with its line and column, never guessed. All faults of all files are told in one run.
+agree upon, and where they differ it is refused with its line and column, never guessed.
+
+One run tells all faults that documents show by themselves, of all files; of a part that cannot be read (a schedule with an unknown field)
+those of its form first, those of its meaning when that is mended. When there are none: documents that collide, or jobs that run after each
+other. Then what only the server knows, a calendar or a parent that is not there, one for each document, calendars before parents.
 
 | written | meaning |
 |---|---|

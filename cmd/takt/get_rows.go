@@ -88,11 +88,22 @@ func scheduleText(s *takt.ScheduleSpec) string {
 	case s.Delay != 0:
 		return s.Delay.String() + " after the end"
 	case s.Every != 0:
-		return "every " + s.Every.String()
+		return "every " + s.Every.String() + phaseText(s)
 	case s.At != nil:
 		return "at " + s.At.Format(time.RFC3339)
 	}
 	return "manual"
+}
+
+// phaseText says from where a rate counts, unless it is the job's creation.
+func phaseText(s *takt.ScheduleSpec) string {
+	if s.Phase == nil {
+		return ""
+	}
+	if *s.Phase == s.Every || *s.Phase == 0 {
+		return ", phase 0s"
+	}
+	return ", phase " + s.Phase.String()
 }
 
 func executionRow(e *takt.Execution) []string {

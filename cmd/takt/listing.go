@@ -98,7 +98,7 @@ func checkWatch(watch bool, every time.Duration, format, forms string) error {
 
 // addWatch adds the flags of -w.
 func addWatch(f *pflag.FlagSet, watch *bool, every *time.Duration) {
-	f.BoolVarP(watch, "watch", "w", false, "go on showing what changes: rewritten on a terminal, appended elsewhere")
+	f.BoolVarP(watch, "watch", "w", false, "go on showing what changes until Ctrl-C: rewritten on a terminal, appended elsewhere")
 	f.DurationVar(every, "every", time.Second, "how often -w looks")
 }
 

@@ -71,11 +71,18 @@ Resuming a job that is not paused changes nothing.`,
 			if err != nil {
 				return err
 			}
+			was, err := c.Job(cmd.Context(), args[0])
+			if err != nil {
+				return explain(cmd.Context(), "cannot resume job "+args[0], err)
+			}
 			j, err := c.ResumeJob(cmd.Context(), args[0])
 			if err != nil {
 				return explain(cmd.Context(), "cannot resume job "+args[0], err)
 			}
-			line := args[0] + " is not paused"
+			line := args[0] + " was not paused"
+			if s := was.Status; s != nil && (s.Paused != nil || s.AutoPaused != nil) {
+				line = args[0] + " is resumed"
+			}
 			if s := j.Status; s != nil && s.NextPlannedAt != nil {
 				line += "; next " + s.NextPlannedAt.Local().Format(time.RFC3339)
 			}

@@ -31,8 +31,11 @@ func disagree(field string) error {
 
 // fromScheduleSpec is a schedule as documents write it.
 func fromScheduleSpec(s *schedule.Spec) takt.ScheduleSpec {
-	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Phase: takt.Duration(s.Phase), Delay: takt.Duration(s.Delay),
+	d := takt.ScheduleSpec{Cron: s.Cron, Dialect: string(s.Dialect), TimeZone: s.TimeZone, Every: takt.Duration(s.Every), Delay: takt.Duration(s.Delay),
 		At: instant(job.InstantOf(s.At)), StartAt: instant(job.InstantOf(s.Start)), EndAt: instant(job.InstantOf(s.End)), Jitter: takt.Duration(s.Jitter), Calendars: s.Calendars, Closed: string(s.Closed)}
+	if s.Phase != 0 {
+		d.Phase = new(takt.Duration(s.Phase))
+	}
 	if s.DST != (schedule.DST{}) {
 		d.DST = &takt.DSTSpec{Gap: string(s.DST.Gap), Overlap: string(s.DST.Overlap)}
 	}

@@ -123,6 +123,27 @@ func TestApplyAndItsPreview(t *testing.T) {
 	}
 }
 
+// A phase of 0s is one: the rate counts from 1970, not from the job's creation. It reads back, and both ways to write it are the same.
+func TestPhaseOfNothing(t *testing.T) {
+	n := startNode(t)
+	spec := `{"pool":"web","handler":"index","schedule":{"every":"2h"%[1]s},"schedules":[{"name":"x","every":"1h"%[2]s}]}`
+	asked[takt.Job](n, "PUT", one, doc(fmt.Sprintf(spec, `,"phase":"0s"`, `,"phase":"0"`)))
+	got := asked[takt.Job](n, "PUT", one, doc(fmt.Sprintf(spec, `,"phase":"2h"`, `,"phase":"1h"`)))
+	if got.Metadata.Revision != 1 {
+		t.Errorf("a whole period is another revision: %d", got.Metadata.Revision)
+	}
+	if s := got.Spec.Schedule; s.Phase == nil || *s.Phase != s.Every || got.Spec.Schedules[0].Phase == nil {
+		t.Errorf("read back as %+v, %+v", s, got.Spec.Schedules)
+	}
+	if at := got.Status.NextPlannedAt; at == nil || at.UnixMilli()%3_600_000 != 0 {
+		t.Errorf("next at %v", at)
+	}
+	got = asked[takt.Job](n, "PUT", one, doc(fmt.Sprintf(spec, "", "")))
+	if got.Metadata.Revision != 2 || got.Spec.Schedule.Phase != nil || got.Spec.Schedules[0].Phase != nil {
+		t.Errorf("without a phase: revision %d, %+v", got.Metadata.Revision, got.Spec.Schedule)
+	}
+}
+
 func TestConflictSaysWhatChanged(t *testing.T) {
 	n := startNode(t)
 	asked[takt.Job](n, "PUT", one, doc(`{"pool":"web","handler":"index"}`))

@@ -63,7 +63,7 @@ var (
 	mCommits     = declare("takt_commits_total", "Commits.", counter)
 	mCommitErrs  = declare("takt_commit_errors_total", "Commits that failed or whose outcome is unknown.", counter)
 	mCommitP99   = declare("takt_commit_p99_seconds", "Worst 99th percentile over the owned partitions, each of its newest 1,000 commits.", gauge)
-	mPlanBehind  = declare("takt_planning_behind_seconds", "How long ago the oldest instant was due that is neither an execution nor a decision yet, over the owned partitions; 0 when there is none.", gauge)
+	mPlanBehind  = declare("takt_planning_behind_seconds", "How long ago the oldest instant was due that is neither an execution nor a decision yet, over the owned partitions whose engine runs; 0 when there is none.", gauge)
 	mPoisoned    = declare("takt_events_set_aside_total", "Events that could not be decided or stored, and were set aside.", counter)
 	mCreated     = declare("takt_executions_created_total", "Executions that were made.", counter)
 	mEnded       = declare("takt_executions_ended_total", "Executions that ended, by state; one that is rerun ends again.", counter, "state")

@@ -202,7 +202,7 @@ func (f *firing) load(ctx context.Context, client *takt.Client) error {
 		}
 		for n := i; n < min(i+f.cfg.PerJob, f.cfg.Schedules); n++ {
 			s := takt.NamedSchedule{Name: fmt.Sprintf("s%d", n-i), Every: takt.Duration(time.Duration(f.every) * time.Millisecond),
-				Phase: takt.Duration(time.Duration(f.phase(n)) * time.Millisecond), StartAt: &start, EndAt: &end}
+				Phase: new(takt.Duration(time.Duration(f.phase(n)) * time.Millisecond)), StartAt: &start, EndAt: &end}
 			if f.first[n] >= f.until { // it is not due in the while
 				s.EndAt = nil
 			}

@@ -115,7 +115,7 @@ func TestC15FixedRate(t *testing.T) {
 		hourly.Schedule = &takt.ScheduleSpec{Every: takt.Duration(time.Hour)}
 		anchor := job.InstantOf(*c.put("hourly", hourly).Metadata.CreatedAt)
 		phased := hourly
-		phased.Schedule = &takt.ScheduleSpec{Every: takt.Duration(time.Hour), Phase: takt.Duration(10 * time.Minute)}
+		phased.Schedule = &takt.ScheduleSpec{Every: takt.Duration(time.Hour), Phase: new(takt.Duration(10 * time.Minute))}
 		minutely := hourly
 		minutely.Schedule = &takt.ScheduleSpec{Every: takt.Duration(time.Minute), MaxRuns: 100}
 		c.put("minutely", minutely)

@@ -77,8 +77,13 @@ func SpecOf(d *takt.ScheduleSpec) schedule.Spec {
 }
 
 func stored(d *takt.ScheduleSpec) schedule.Spec {
-	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Phase: d.Phase.Std(), Delay: d.Delay.Std(),
+	s := schedule.Spec{Cron: d.Cron, Dialect: schedule.Dialect(d.Dialect), TimeZone: d.TimeZone, Every: d.Every.Std(), Delay: d.Delay.Std(),
 		At: moment(d.At), Start: moment(d.StartAt), End: moment(d.EndAt), Jitter: d.Jitter.Std(), Calendars: some(d.Calendars), Closed: schedule.ClosedPolicy(d.Closed)}
+	if d.Phase != nil {
+		if s.Phase = d.Phase.Std(); s.Phase == 0 {
+			s.Phase = s.Every // one period later is the same, and 0 would say that there is none
+		}
+	}
 	if d.DST != nil {
 		s.DST = schedule.DST{Gap: schedule.GapPolicy(d.DST.Gap), Overlap: schedule.OverlapPolicy(d.DST.Overlap)}
 	}

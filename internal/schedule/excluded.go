@@ -1,6 +1,12 @@
 package schedule
 
-import "time"
+import (
+	"strings"
+	"time"
+)
+
+// Horizon is how many years ahead a search for the next instant looks at most.
+const Horizon = horizon
 
 // Exclusion is an instant that a schedule does not yield because a calendar is closed.
 type Exclusion struct {
@@ -26,4 +32,27 @@ func Excluded(s Schedule, after, until time.Time, most int) (all []Exclusion, mo
 		all = append(all, Exclusion{at, "excluded by calendar " + calendar + bracket(why)})
 	}
 	return all, false
+}
+
+// Silence says why a schedule has no instant in some direction; has asks one, made of parts of s, whether it has any there.
+func Silence(s Schedule, has func(Schedule) bool) string {
+	c, ok := s.(*closing)
+	if !ok || !has(c.Schedule) {
+		return "the expression names none"
+	}
+	var all, shut []string
+	for _, o := range c.calendars {
+		alone := *c
+		alone.calendars = []*opening{o}
+		if all = append(all, o.name); !has(&alone) {
+			shut = append(shut, o.name)
+		}
+	}
+	switch len(shut) {
+	case 0:
+		return "calendars " + strings.Join(all, ", ") + " together close all of them"
+	case 1:
+		return "calendar " + shut[0] + " closes all of them"
+	}
+	return "calendars " + strings.Join(shut, ", ") + " close all of them, each by itself"
 }

@@ -21,7 +21,7 @@ func parseEvery(spec Spec, anchor time.Time) (Schedule, error) {
 		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v has a fraction of a millisecond", every)}
 	}
 	if spec.Phase < 0 || spec.Phase > every || spec.Phase%time.Millisecond != 0 {
-		return nil, &Error{Field: "phase", Message: fmt.Sprintf("%v does not lie in a period of %v", spec.Phase, every), Hint: "above 0, at most one period, in whole milliseconds"}
+		return nil, &Error{Field: "phase", Message: fmt.Sprintf("%v does not lie in a period of %v", spec.Phase, every), Hint: "from 0s to one period, in whole milliseconds"}
 	}
 	if spec.Phase > 0 {
 		return rate{anchor: (spec.Phase - every).Milliseconds(), every: every.Milliseconds()}, nil

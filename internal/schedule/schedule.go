@@ -12,7 +12,7 @@ type Spec struct {
 	TimeZone string        `json:"timeZone,omitempty"` // IANA name, for Cron; "" means UTC
 	DST      DST           `json:"dst,omitzero"`       // what steps of the clock do to times of day, for Cron
 	Every    time.Duration `json:"every,omitempty"`    // fixed rate from the anchor, ≥ 1 s, whole milliseconds
-	Phase    time.Duration `json:"phase,omitempty"`    // of Every, up to one period: counts from 1970-01-01T00:00:00Z + Phase in place of the anchor; 0: from the anchor
+	Phase    time.Duration `json:"phase,omitempty"`    // of Every, up to one period: counts from 1970-01-01T00:00:00Z + Phase in place of the anchor; 0: from the anchor, and a whole period is what a phase of nothing is
 	Delay    time.Duration `json:"delay,omitempty"`    // from the end of the last run, ≥ 1 s, whole milliseconds: see DelayOf
 	At       time.Time     `json:"at,omitzero"`        // once
 

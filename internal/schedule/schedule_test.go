@@ -49,6 +49,24 @@ func TestEvery(t *testing.T) {
 	}
 }
 
+// A rate with a phase counts from 1970 whatever the anchor; a whole period as its phase is none of it.
+func TestPhase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		phase time.Duration
+		want  string
+	}{
+		{10 * time.Minute, "2026-01-01T00:10:00Z"},
+		{time.Hour, "2026-01-01T01:00:00Z"},
+		{time.Millisecond, "2026-01-01T01:00:00.001Z"},
+	} {
+		s := parse(t, schedule.Spec{Every: time.Hour, Phase: c.phase}, instant(t, "2026-01-01T00:07:31.250Z"))
+		if got, ok := s.Next(instant(t, "2026-01-01T00:07:31.250Z")); !ok || !got.Equal(instant(t, c.want)) {
+			t.Errorf("phase %s: %v, %v; want %s", c.phase, got, ok, c.want)
+		}
+	}
+}
+
 func TestAt(t *testing.T) {
 	t.Parallel()
 	s := parse(t, schedule.Spec{At: instant(t, "2026-05-05T12:00:00.0005+02:00")}, time.Time{})
