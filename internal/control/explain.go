@@ -230,6 +230,11 @@ func (x *Explanation) notPlanned(lines []line) {
 	}
 	if !x.closed() {
 		x.say(VerdictNotPlanned, "no schedule of revision %d, which was in force, has this instant", x.Revision)
+		for _, l := range lines {
+			if by := closer(x.Evidence.InForce, l.s, x.At); by != "" {
+				x.Text += fmt.Sprintf("; %s is closed then, for schedule %s", by, l.id)
+			}
+		}
 	}
 	if !x.Previous.IsZero() {
 		x.Text += "; the one before is " + x.Previous.In(x.Zone).Format(time.RFC3339)

@@ -108,10 +108,15 @@ func (x *Explanation) closer(s *job.Schedule, bare schedule.Schedule) string {
 	if err != nil {
 		return fmt.Sprintf("what cannot be used: %v", err)
 	}
-	name, why := schedule.ClosedBy(kept, schedule.Nominal(bare, x.At.Time()))
+	return firstOf(closer(d, kept, job.InstantOf(schedule.Nominal(bare, x.At.Time()))), "its calendars "+strings.Join(s.Calendars, ", "))
+}
+
+// closer names the calendar of a schedule that closes an instant, which is one before the spread; "": none does.
+func closer(d *job.Definition, s schedule.Schedule, at job.Instant) string {
+	name, why := schedule.ClosedBy(s, at.Time())
 	c := d.Calendars[name]
 	if c == nil {
-		return "its calendars " + strings.Join(s.Calendars, ", ")
+		return ""
 	}
 	text := fmt.Sprintf("calendar %s, revision %d", name, c.Revision)
 	if why != "" {

@@ -119,7 +119,7 @@ func TestExplainVerdicts(t *testing.T) {
 		"spread":             {control.Evidence{At: at("11T08:00:00"), Newest: one, InForce: revision(1, "01T00:00:30", spread)}, "not_planned", "the one after is 2026-11-11T08:0"},
 		"closed":             {control.Evidence{At: at("10T08:00:00"), Newest: &shut, InForce: &shut}, "closed", "closed by calendar cn, revision 1; schedule main would have this instant; the one before is 2026-11-09T23:00:00Z"},
 		"closed, a rate":     {control.Evidence{At: at("10T09:00:30"), Newest: &fair, InForce: &fair}, "closed", "closed by calendar cn, revision 4 (fair); schedule main would have"},
-		"none of a rate":     {control.Evidence{At: at("10T09:00:31"), Newest: &fair, InForce: &fair}, "not_planned", "has this instant; the one before is"},
+		"none of a rate":     {control.Evidence{At: at("10T09:00:31"), Newest: &fair, InForce: &fair}, "not_planned", "has this instant; calendar cn, revision 4 (fair) is closed then, for schedule main; the one before is"},
 		"closed, in a range": {control.Evidence{At: at("10T08:00:00"), Newest: &shut, InForce: &shut, Decisions: closedRange}, "closed", "calendar cn, revision 1"},
 		"just opened":        {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: &reopened}, "not_in_force", "revision 2 of calendar cn was written 2s before"},
 		"opened for long":    {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: &opened}, "unexplained", "should not be"},
