@@ -128,8 +128,9 @@ func playEdits(t *testing.T, seed uint64) {
 			fault := []commitFault{commitFails, commitLost, commitLanded}[e.dice.IntN(3)]
 			c.server.st.setRule(func(int, *engine.Batch) commitFault { return fault })
 		}
+		alive := time.Duration(e.dice.IntN([]int{500, 30_000, 2_000_000}[how])) * time.Microsecond
 		done := make(chan struct{})
-		c.wg.Go(func() {
+		c.wg.Go(func() { // it has the dice until it is done
 			defer close(done)
 			if which == editJobs {
 				e.putCalendar()
@@ -137,7 +138,7 @@ func playEdits(t *testing.T, seed uint64) {
 				e.putJob(which)
 			}
 		})
-		time.Sleep(time.Duration(e.dice.IntN([]int{500, 30_000, 2_000_000}[how])) * time.Microsecond)
+		time.Sleep(alive)
 		c.end(true)
 		time.Sleep(time.Duration(300+rand.New(rand.NewPCG(seed, uint64(c.lives))).IntN(4000)) * time.Millisecond)
 		c.start()
