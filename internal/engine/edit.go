@@ -89,7 +89,8 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 		e.keepDue(d)
 		return
 	}
-	last = max(last, e.now.Wall, e.fillsPast(def.UID))
+	consumed := max(last, e.fillsPast(def.UID))
+	last = max(consumed, e.now.Wall)
 	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
 		last = at - 1 // a one-shot that came due between its writing and now is not of the past
 	}
@@ -103,6 +104,9 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	case owes:
 		d.cursor.Next = c.Next
 	case !def.Spec.Disabled:
+		if c.Next != 0 && c.Next <= e.now.Wall { // nobody planned: what came since the revision was written is its own to catch up
+			last = min(last, max(consumed, def.UpdatedAt-1, c.Next))
+		}
 		if next, ok := d.sched.Next(last.Time()); ok {
 			d.cursor.Next = job.InstantOf(next)
 		}
