@@ -3,9 +3,9 @@ package engine
 import (
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // jobChanged takes in the newest revision of a job, and whether it is paused. What was due under the old one
@@ -20,6 +20,10 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	e.plan()
 	cursors := e.cursorsOf(def.UID, entry)
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
+		return false
+	}
+	same, done := e.settlePast(entry, cursors)
+	if !done {
 		return false
 	}
 	e.settleDebts(entry, cursors)
@@ -37,7 +41,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
 		c.Failures = failures
-		e.replan(def, s, c, last, entry.runsStill(s.ID))
+		e.replan(def, s, c, last, same[s.ID], entry.runsStill(s.ID))
 	}
 	e.due.debts.of(def.UID, e.due.jobs[def.UID])
 	kept := len(def.Spec.Schedules) > 0
@@ -71,9 +75,10 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	return true
 }
 
-// replan sets the cursor of one schedule for a new revision: its next instant lies behind now and behind
-// last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
-func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last job.Instant, runs bool) {
+// replan sets the cursor of one schedule for a new revision: its next instant lies behind the writing of that revision, which
+// nobody may have planned since, and behind last, the newest one that any schedule of the job consumed. same: what
+// the schedule missed before is caught up, too.
+func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last job.Instant, same, runs bool) {
 	e.unfollow(dueKey{def.UID, s.ID})
 	d := &dueEntry{def: def, spec: s}
 	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Stamp: def.Stamp(), Last: last,
@@ -89,27 +94,30 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 		e.keepDue(d)
 		return
 	}
-	consumed := max(last, e.fillsPast(def.UID))
-	last = max(consumed, e.now.Wall)
-	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
-		last = at - 1 // a one-shot that came due between its writing and now is not of the past
+	since := e.now.Wall
+	if isOld(&c, def) {
+		since = min(since, written(def))
 	}
-	if at := job.InstantOf(s.At); at > 0 && at <= e.now.Wall && c.Last < at && c.Next == 0 && !c.Job.IsZero() && !def.Spec.Disabled {
+	at := job.InstantOf(s.At)
+	switch {
+	case at == 0 || at > since:
+	case c.Job.IsZero() && at >= def.UpdatedAt:
+		since = at - 1 // a one-shot for the instant of its writing is not of the past
+	case c.Last < at && c.Next == 0 && !c.Job.IsZero() && !def.Spec.Disabled:
 		e.decide(def, s.ID, job.DecisionMissed, job.ReasonPassed, at, at, 1) // a one-shot that nothing fired
 		d.cursor.Last = max(d.cursor.Last, at)
 	}
-	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c)
 	switch {
-	case s.UsedUp(c.Runs):
-	case owes:
+	case s.UsedUp(c.Runs) || def.Spec.Disabled:
+	case c.Next != 0 && c.Next <= e.now.Wall && (same || !isOld(&c, def)):
 		d.cursor.Next = c.Next
-	case !def.Spec.Disabled:
-		if c.Next != 0 && c.Next <= e.now.Wall { // nobody planned: what came since the revision was written is its own to catch up
-			last = min(last, max(consumed, def.UpdatedAt-1, c.Next))
-		}
-		if next, ok := d.sched.Next(last.Time()); ok {
+	default:
+		if next, ok := d.sched.Next(max(last, since, e.fillsPast(def.UID)).Time()); ok {
 			d.cursor.Next = job.InstantOf(next)
 		}
+	}
+	if at := c.Next; at != 0 && at <= e.now.Wall && at != d.cursor.Next && (def.Spec.Disabled || !schedule.Matches(d.sched, at.Time())) {
+		e.dropped(d, &c)
 	}
 	d.hold()
 	e.writeCursor(d.cursor)
@@ -167,21 +175,15 @@ func sameSchedule(x, y *job.Definition, id string) bool {
 	return reflect.DeepEqual(find(x), find(y)) && find(x) != nil
 }
 
-// owes tells what becomes of an instant that was due under the old revision and that nobody planned: the
-// server was away. When the new revision has it too, it is caught up like any other, together with what
-// followed it. Else it is a decision: what the old revision said is not known any more.
-func (e *Engine) owes(d *dueEntry, c job.Cursor) bool {
-	at := c.Next
-	if !d.def.Spec.Disabled {
-		if next, ok := d.sched.Next(at.Add(-time.Millisecond).Time()); ok && job.InstantOf(next) == at {
-			return true
-		}
+// dropped tells what became of the instant that came next under the old revision, and came due when the new one, which does
+// not have it, was written already and not taken in.
+func (e *Engine) dropped(d *dueEntry, c *job.Cursor) {
+	if d.cursor.Next == 0 || d.cursor.Next > c.Next {
+		d.cursor.Last = max(d.cursor.Last, c.Next)
 	}
-	d.cursor.Last = max(d.cursor.Last, at)
 	kind, why := job.DecisionMissed, job.ReasonMissedDown
 	if c.Revision == d.def.Revision && c.Stamp != d.cursor.Stamp {
 		kind, why = job.DecisionSkipped, job.ReasonClosed
 	}
-	e.decide(d.def, d.cursor.Schedule, kind, why, at, at, 1)
-	return false
+	e.decide(d.def, d.cursor.Schedule, kind, why, c.Next, c.Next, 1)
 }

@@ -190,6 +190,9 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
 	}
+	if _, done := e.settlePast(entry, cursors); !done {
+		return false
+	}
 	old := def
 	if entry.Before != nil {
 		old = entry.Before
@@ -202,12 +205,14 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		if c.Owed != 0 {
 			e.giveUp(def, scheduleOf(old, c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted)
 		}
-		if s := scheduleOf(def, c.Schedule); s != nil && c.Next != 0 && c.Next <= e.now.Wall {
-			left, all := e.pass(def, s, &c, c.Next, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
-			if !all {
-				c.Next, done = left, false
-				e.writeCursor(c)
-				continue
+		if s := scheduleOf(def, c.Schedule); s != nil {
+			if at := oldestOf(def, s, &c); at != 0 && at <= e.now.Wall {
+				left, all := e.pass(def, s, &c, at, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
+				if !all {
+					c.Next, done = left, false
+					e.writeCursor(c)
+					continue
+				}
 			}
 		}
 		e.dropCursor(c)
