@@ -8,6 +8,7 @@ import (
 	"time"
 
 	takt "github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/drill"
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -132,10 +133,15 @@ func playEdits(t *testing.T, seed uint64) {
 		done := make(chan struct{})
 		c.wg.Go(func() { // it has the dice until it is done
 			defer close(done)
-			if which == editJobs {
-				e.putCalendar()
-			} else {
-				e.putJob(which)
+			for range 1 + how { // several may be written before one is taken in
+				if which == editJobs {
+					e.putCalendar()
+				} else {
+					e.putJob(which)
+				}
+				if how == 2 {
+					time.Sleep(1100 * time.Millisecond)
+				}
 			}
 		})
 		time.Sleep(alive)
@@ -146,9 +152,22 @@ func playEdits(t *testing.T, seed uint64) {
 		time.Sleep(time.Duration(8+e.dice.IntN(8)) * time.Second)
 	}
 	end := time.Now().Add(-3 * time.Second)
+	e.explained(seed, begin, end)
 	h := c.close()
 	for i := range e.of {
 		e.judge(t, seed, h, i, begin, end)
+	}
+}
+
+// explained asks about each second: nothing may be without a reason.
+func (e *editor) explained(seed uint64, begin, end time.Time) {
+	for i := range e.of {
+		for at := begin.Truncate(time.Second); at.Before(end); at = at.Add(time.Second) {
+			got, err := e.c.people.Explain(e.c.t.Context(), editName(i), at.Format(time.RFC3339))
+			if err != nil || got.Verdict == string(control.VerdictUnexplained) {
+				e.c.t.Errorf("seed %d: %s at %s: %s %s, %v", seed, editName(i), at.Format(time.TimeOnly), got.Verdict, got.Text, err)
+			}
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (entry *Entry) WantsPast() bool {
 	for i := range entry.Cursors {
 		c := &entry.Cursors[i]
 		once := c.Revision == def.Revision && c.Stamp == stamp-1 || c.Revision == def.Revision-1 && c.Stamp == stamp
-		if isOld(c, def) && (!once || c.Next != 0 && c.Next <= written(def)) {
+		if c.Revision > 0 && isOld(c, def) && (!once || c.Next != 0 && c.Next <= written(def)) {
 			return true
 		}
 	}
