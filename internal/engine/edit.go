@@ -19,10 +19,11 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	}
 	e.plan()
 	cursors := e.cursorsOf(def.UID, entry)
+	held := anyHeld(cursors)
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
 	}
-	same, done := e.settlePast(entry, cursors)
+	from, done := e.settlePast(entry, cursors, held)
 	if !done {
 		return false
 	}
@@ -41,7 +42,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
 		c.Failures = failures
-		e.replan(def, s, c, last, same[s.ID], entry.runsStill(s.ID))
+		e.replan(def, s, c, last, from, entry.runsStill(s.ID))
 	}
 	e.due.debts.of(def.UID, e.due.jobs[def.UID])
 	kept := len(def.Spec.Schedules) > 0
@@ -75,10 +76,9 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	return true
 }
 
-// replan sets the cursor of one schedule for a new revision: its next instant lies behind the writing of that revision, which
-// nobody may have planned since, and behind last, the newest one that any schedule of the job consumed. same: what
-// the schedule missed before is caught up, too.
-func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last job.Instant, same, runs bool) {
+// replan sets the cursor of one schedule for a new revision: its next instant lies behind from, as settlePast says, and behind
+// last, the newest one that any schedule of the job consumed.
+func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last, from job.Instant, runs bool) {
 	e.unfollow(dueKey{def.UID, s.ID})
 	d := &dueEntry{def: def, spec: s}
 	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Stamp: def.Stamp(), Last: last,
@@ -95,8 +95,8 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 		return
 	}
 	since := e.now.Wall
-	if isOld(&c, def) {
-		since = min(since, written(def))
+	if from != 0 {
+		since = min(since, from)
 	}
 	at := job.InstantOf(s.At)
 	switch {
@@ -109,15 +109,13 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	}
 	switch {
 	case s.UsedUp(c.Runs) || def.Spec.Disabled:
-	case c.Next != 0 && c.Next <= e.now.Wall && (same || !isOld(&c, def)):
+	case from == 0 && c.Next != 0 && c.Next <= e.now.Wall && schedule.Matches(d.sched, c.Next.Time()):
 		d.cursor.Next = c.Next
 	default:
-		if next, ok := d.sched.Next(max(last, since, e.fillsPast(def.UID)).Time()); ok {
-			d.cursor.Next = job.InstantOf(next)
-		}
+		d.cursor.Next = nextAfter(d.sched, max(last, since, e.fillsPast(def.UID)))
 	}
-	if at := c.Next; at != 0 && at <= e.now.Wall && at != d.cursor.Next && (def.Spec.Disabled || !schedule.Matches(d.sched, at.Time())) {
-		e.dropped(d, &c)
+	if at := c.Next; c.Revision == def.Revision && at > c.Last && at <= e.now.Wall && at != d.cursor.Next && !hasInstant(def, at) {
+		e.closed(d, &c)
 	}
 	d.hold()
 	e.writeCursor(d.cursor)
@@ -139,14 +137,12 @@ func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
 // settleDebts decides what a job owes and will not run: it is paused or disabled, or the schedule that owes it is not
 // there any more as it was. What an unchanged schedule owes runs on.
 func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
-	def, old := entry.Definition, entry.Definition
-	if entry.Before != nil {
-		old = entry.Before
-	}
+	def := entry.Definition
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed == 0 {
 			continue
 		}
+		old := entry.under(&c)
 		kind, why := job.DecisionMissed, job.ReasonMisfireGiven
 		switch {
 		case def.Pause.Covers(e.now.Wall):
@@ -159,6 +155,14 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.writeCursor(c)
 	}
+}
+
+// under is the revision that a cursor was computed from. (An earlier entry of the page may have taken the newest one in.)
+func (entry *Entry) under(c *job.Cursor) *job.Definition {
+	if entry.Before != nil && c.Revision != entry.Definition.Revision {
+		return entry.Before
+	}
+	return entry.Definition
 }
 
 // sameSchedule tells whether two revisions of a job mean the same by a schedule's name, whatever bounds its runs.
@@ -175,15 +179,19 @@ func sameSchedule(x, y *job.Definition, id string) bool {
 	return reflect.DeepEqual(find(x), find(y)) && find(x) != nil
 }
 
-// dropped tells what became of the instant that came next under the old revision, and came due when the new one, which does
-// not have it, was written already and not taken in.
-func (e *Engine) dropped(d *dueEntry, c *job.Cursor) {
+// closed tells what became of the instant that came next before a calendar was changed, and came due when the change, which
+// closes it, was written already and not taken in.
+func (e *Engine) closed(d *dueEntry, c *job.Cursor) {
 	if d.cursor.Next == 0 || d.cursor.Next > c.Next {
 		d.cursor.Last = max(d.cursor.Last, c.Next)
 	}
-	kind, why := job.DecisionMissed, job.ReasonMissedDown
-	if c.Revision == d.def.Revision && c.Stamp != d.cursor.Stamp {
-		kind, why = job.DecisionSkipped, job.ReasonClosed
-	}
-	e.decide(d.def, d.cursor.Schedule, kind, why, c.Next, c.Next, 1)
+	e.decide(d.def, d.cursor.Schedule, job.DecisionSkipped, job.ReasonClosed, c.Next, c.Next, 1)
+}
+
+// hasInstant tells that some schedule of a revision has an instant.
+func hasInstant(def *job.Definition, at job.Instant) bool {
+	return slices.ContainsFunc(def.Spec.Schedules, func(s job.Schedule) bool {
+		sched := scheduleOf(def, s.ID)
+		return sched != nil && schedule.Matches(sched, at.Time())
+	})
 }
