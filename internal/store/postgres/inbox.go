@@ -106,6 +106,12 @@ func (p *page) joined(partition int, j *joining, r *link) (out engine.InboxPage,
 		}
 		out.Entries = append(out.Entries, e.Entry)
 	}
+	n, err := j.pasts(r, out.Entries)
+	if err != nil {
+		return out, err
+	}
+	out.Partial = out.Partial || n < len(out.Entries)
+	out.Entries = out.Entries[:n]
 	return out, nil
 }
 
@@ -175,11 +181,6 @@ func (j *joining) join(r *link, partition int, e *entry) (err error) {
 	if e.Before, err = before(r, j.known, e.Definition, e.Cursors); err != nil {
 		return err
 	}
-	if e.WantsPast() {
-		if e.Past, err = past(r, j.known, &e.Entry); err != nil {
-			return err
-		}
-	}
 	if err := store.JoinRunning(&e.Entry, func(id job.ExecutionID) (bool, error) {
 		if r == nil {
 			return false, errMore
@@ -227,30 +228,39 @@ func before(r *link, known definitions, d *job.Definition, cursors []job.Cursor)
 	return old, nil
 }
 
-// past (without a link: errMore) is what a job and its calendars said before.
-func past(r *link, known definitions, e *engine.Entry) (*engine.Past, error) {
-	if r == nil {
-		return nil, errMore
-	}
-	var p engine.Past
-	for _, n := range store.PastRevisions(e) {
-		d, err := known.get(r, version{e.Job, n})
-		if err != nil {
-			return nil, err
+// pasts (without a link: errMore) adds what the jobs of entries and their calendars said before. n: for how many entries there
+// was room.
+func (j *joining) pasts(r *link, entries []engine.Entry) (n int, err error) {
+	past := store.PastOf{Calendars: func(namespace, name string) ([]job.Calendar, error) {
+		return pastCalendars(r, namespace, name)
+	}}
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case !e.WantsPast():
+			continue
+		case r == nil:
+			return 0, errMore
 		}
-		if d != nil {
-			p.Revisions = append(p.Revisions, d)
+		if err := j.known.fetch(r, column(store.PastRevisions(e), func(n *int64) version { return version{e.Job, *n} })); err != nil {
+			return 0, err
+		}
+		if err := past.Put(e, func(revision int64) (*job.Definition, error) { return j.known.get(r, version{e.Job, revision}) }); err != nil {
+			return 0, err
+		}
+		if past.Full() {
+			return i + 1, nil
 		}
 	}
-	for _, name := range store.PastCalendars(e.Definition, p.Revisions) {
-		if err := calendarRevisions(r, e.Definition.Namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
-			if !v.Deleted {
-				p.Calendars = append(p.Calendars, v.Calendar)
-			}
-			return nil
-		}); err != nil {
-			return nil, err
+	return len(entries), nil
+}
+
+func pastCalendars(r *link, namespace, name string) (all []job.Calendar, err error) {
+	err = calendarRevisions(r, namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
+		if !v.Deleted {
+			all = append(all, v.Calendar)
 		}
-	}
-	return &p, nil
+		return nil
+	})
+	return all, err
 }

@@ -47,7 +47,10 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 			}
 			out.Entries = append(out.Entries, found.Rows[i].Entry)
 		}
-		return nil
+		n, err := j.pasts(out.Entries)
+		out.Partial = out.Partial || n < len(out.Entries)
+		out.Entries = out.Entries[:n]
+		return err
 	})
 	if err != nil {
 		return engine.InboxPage{}, err
@@ -84,11 +87,6 @@ func (r *joiner) join(e *entry) (err error) {
 	e.Cursors, e.Planner, e.Place = slices.Clone(of.Cursors), of.Planner, of.Place
 	if e.Before, err = before(r.link, r.known, e.Definition, of.Cursors); err != nil {
 		return err
-	}
-	if e.WantsPast() {
-		if e.Past, err = past(r.link, r.known, &e.Entry); err != nil {
-			return err
-		}
 	}
 	if e.Kind == engine.EntryBackfill {
 		if e.Backfill, err = findBackfill(r.link, e.Execution); err != nil {
@@ -129,27 +127,32 @@ func before(r *link, known definitions, d *job.Definition, cursors []job.Cursor)
 	return old, nil
 }
 
-// past is what a job and its calendars said before.
-func past(r *link, known definitions, e *engine.Entry) (*engine.Past, error) {
-	var p engine.Past
-	for _, n := range store.PastRevisions(e) {
-		d, err := known.get(r, version{e.Job, n})
-		if err != nil {
-			return nil, err
+// pasts adds what the jobs of entries and their calendars said before. n: for how many entries there was room.
+func (r *joiner) pasts(entries []engine.Entry) (n int, err error) {
+	past := store.PastOf{Calendars: func(namespace, name string) (all []job.Calendar, err error) {
+		return pastCalendars(r.link, namespace, name)
+	}}
+	for i := range entries {
+		e := &entries[i]
+		if !e.WantsPast() {
+			continue
 		}
-		if d != nil {
-			p.Revisions = append(p.Revisions, d)
+		if err := past.Put(e, func(revision int64) (*job.Definition, error) { return r.known.get(r.link, version{e.Job, revision}) }); err != nil {
+			return 0, err
 		}
-	}
-	for _, name := range store.PastCalendars(e.Definition, p.Revisions) {
-		if err := calendarRevisions(r, e.Definition.Namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
-			if !v.Deleted {
-				p.Calendars = append(p.Calendars, v.Calendar)
-			}
-			return nil
-		}); err != nil {
-			return nil, err
+		if past.Full() {
+			return i + 1, nil
 		}
 	}
-	return &p, nil
+	return len(entries), nil
+}
+
+func pastCalendars(r *link, namespace, name string) (all []job.Calendar, err error) {
+	err = calendarRevisions(r, namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
+		if !v.Deleted {
+			all = append(all, v.Calendar)
+		}
+		return nil
+	})
+	return all, err
 }

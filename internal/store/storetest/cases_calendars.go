@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -136,7 +138,12 @@ var calendarCases = []examCase{
 	}},
 	{"Calendars/what was said before comes with an entry", func(tb TB, s store.Store) {
 		d := sit(tb, s)
-		d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{putCalendar("cn"), putCalendar("us")}})
+		d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{putCalendar("cn"), putCalendar("us"), putCalendar("jp")}})
+		d.putJob("b", 2, keepsTo())
+		d.putJob("b", 2, keepsTo("jp"))
+		page, _ := s.InboxPage(ctx, 0, 1000)
+		equal(tb, "never taken in", []any{len(page.Entries[0].Past.Revisions), len(page.Entries[0].Past.Calendars)}, []any{1, 1})
+		d.dropInbox()
 		d.putJob("a", 1, keepsTo("cn"))
 		c := job.Cursor{Job: job.UID{1}, Schedule: "main", Revision: 1, Stamp: 1, Next: endOfTime}
 		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
@@ -181,9 +188,20 @@ var calendarCases = []examCase{
 		for n := range engine.PastMax + 3 {
 			d.putJob("a", 1, job.Spec{Pool: "p", Handler: fmt.Sprint("h", n)})
 		}
-		page, _ := s.InboxPage(ctx, 0, 1000)
+		page, _ = s.InboxPage(ctx, 0, 1000)
 		p := page.Entries[0].Past.Revisions
 		equal(tb, "the newest, and the cursor's", []any{len(p), p[0].Revision, p[len(p)-1].Revision}, []any{engine.PastMax + 1, int64(engine.PastMax + 5), int64(3)})
+		d.dropInbox()
+		big := job.Spec{Pool: "p", Handler: "h", Params: json.RawMessage(`"` + strings.Repeat("x", job.MaxParams-2) + `"`)}
+		for n := range byte(4) { // together more than a page may bring
+			for range 12 {
+				big.Handler += "h"
+				d.putJob(fmt.Sprintf("big%d", n), 10+n, big)
+			}
+			d.commit(engine.Batch{Cursors: []job.Cursor{{Job: job.UID{10 + n}, Schedule: "main", Revision: 1}}})
+		}
+		page, _ = s.InboxPage(ctx, 0, 1000)
+		equal(tb, "the page is cut", []any{page.Partial, len(page.Entries) > 0 && len(page.Entries) < 4*12}, []any{true, true})
 	}},
 	{"Calendars/lives of a name", func(tb TB, s store.Store) {
 		d := sit(tb, s)

@@ -196,7 +196,7 @@ func (w *twin) past(e *engine.Entry) *engine.Past {
 	for n := e.Definition.Revision; n > 0; n-- {
 		of := func(c job.Cursor) bool { return c.Revision == n }
 		since := func(c job.Cursor) bool { return c.Revision <= n }
-		recent := e.Definition.Revision-n <= engine.PastMax && slices.ContainsFunc(e.Cursors, since)
+		recent := e.Definition.Revision-n <= engine.PastMax && (len(e.Cursors) == 0 || slices.ContainsFunc(e.Cursors, since))
 		if n < e.Definition.Revision && !recent && !slices.ContainsFunc(e.Cursors, of) {
 			continue
 		}
