@@ -44,6 +44,6 @@ creation. While one waits or runs there is no next instant. One that comes due w
 ## Edits while nobody plans
 
 An edit of a job or of a calendar may be written while no server plans the job: right after a crash, or while its partition is handed over. Each instant is judged by
-what was written before it. What came due under an older revision is recorded as missed (^takt missed JOB^ lists it); what comes due under the newest one is
-on time or caught up, as ^misfire^ says; a schedule whose instants the edits leave as they were catches up all that it missed.
+what was written before it. What came due under an older version is recorded as missed (^takt missed JOB^ lists it), unless all versions since have the same instants as the
+newest, as after an edit of the retries: then that catches it up, as ^misfire^ says. What comes due behind the writing of the newest version is on time or caught up.
 `)
