@@ -45,7 +45,7 @@ func ReadBlock(stored []byte) (b Block, err error) {
 	}
 	for left := stored[1:]; len(left) > 0; {
 		size, n := binary.Uvarint(left)
-		if n <= 0 || size > uint64(len(left)-n)+1 {
+		if n <= 0 || size > uint64(len(left)-n)+1 || len(b.shards) == BlockShards {
 			return b, errBlock
 		}
 		left = left[n:]
@@ -54,9 +54,6 @@ func ReadBlock(stored []byte) (b Block, err error) {
 			shard, left = left[:size-1:size-1], left[size-1:]
 		}
 		b.shards, b.apart = append(b.shards, shard), append(b.apart, size == 1)
-	}
-	if len(b.shards) > BlockShards {
-		return b, errBlock
 	}
 	return b, nil
 }
@@ -177,20 +174,15 @@ func (w *BlockWrite) Apply(b *Block, unguarded bool) (own []*engine.ShardWrite, 
 // alike; nil for a new text each.
 func EachPacked(id job.ExecutionID, key int, stored []byte, name func([]byte) string, see func(*job.Shard) error) error {
 	if name == nil {
-		name = func(b []byte) string { return string(b) }
+		name = asText
 	}
 	first := (key + blockKeys) * BlockShards
 	b, broken := ReadBlock(stored)
-	for i, packed := range b.shards {
-		if len(packed) == 0 {
+	for i := range b.shards {
+		if len(b.shards[i]) == 0 {
 			continue
 		}
-		s := job.Shard{Execution: id, Index: first + i}
-		failure, attempts, err := job.ReadPackedShard(packed, &s, name)
-		ReadShard(&s, failure, attempts)
-		if err != nil {
-			s = job.Shard{Execution: id, Index: first + i, State: s.State, Unfit: unreadable("shard", err)}
-		}
+		s := b.shard(i, id, first, name)
 		if err := see(&s); err != nil {
 			return err
 		}
@@ -199,6 +191,17 @@ func EachPacked(id job.ExecutionID, key int, stored []byte, name func([]byte) st
 		return see(&job.Shard{Execution: id, Index: first + min(len(b.shards), BlockShards-1), Unfit: unreadable("block of shards", broken)})
 	}
 	return nil
+}
+
+// shard is one that lies in the block, marked when it cannot be read.
+func (b *Block) shard(i int, id job.ExecutionID, first int, name func([]byte) string) job.Shard {
+	s := job.Shard{Execution: id, Index: first + i}
+	failure, attempts, err := job.ReadPackedShard(b.shards[i], &s, name)
+	ReadShard(&s, failure, attempts)
+	if err != nil {
+		s = job.Shard{Execution: id, Index: first + i, State: s.State, Unfit: unreadable("shard", err)}
+	}
+	return s
 }
 
 // PackedShards are the shards that lie in a block, from an index on.
@@ -214,14 +217,15 @@ func PackedShards(all []job.Shard, id job.ExecutionID, key int, stored []byte, f
 
 // PackedShard is one shard of a block; false when it does not lie there. A block that is nil is not there.
 func PackedShard(id job.ExecutionID, index int, stored []byte) (found job.Shard, is bool) {
-	if stored == nil {
+	b, _ := ReadBlock(stored) // of one that is broken, what can be read
+	i := index % BlockShards
+	if i < 0 || i >= len(b.shards) || len(b.shards[i]) == 0 {
 		return found, false
 	}
-	for _, s := range PackedShards(nil, id, BlockKey(InBlock(index)), stored, index) {
-		return s, s.Index == index
-	}
-	return found, false
+	return b.shard(i, id, index-i, asText), true
 }
+
+func asText(b []byte) string { return string(b) }
 
 // ShardMerge walks over the shards of an execution by index: those in blocks, which are there from the start, and those
 // in rows of their own, which are told in order.

@@ -15,6 +15,7 @@ var blockCases = []examCase{
 	{"Shards/many of one execution", func(tb TB, s store.Store) { manyShards(tb, s, engine.Level) }},
 	{"Shards/many of one execution, of an earlier version", func(tb TB, s store.Store) { manyShards(tb, s, engine.LevelRows) }},
 	{"Shards/what of many is refused", func(tb TB, s store.Store) { manyRefused(tb, s) }},
+	{"Shards/many that cannot be read", func(tb TB, s store.Store) { manyUnfit(tb, s) }},
 }
 
 // crowd is one execution with all its shards as they should be read.
@@ -194,4 +195,39 @@ func manyRefused(tb TB, s store.Store) {
 	l.check("one more")
 	l.f.Epoch--
 	l.refused("by somebody else", "fenced/fence", engine.Batch{At: noon, Shards: []engine.ShardWrite{write(6, job.ShardQueued, job.ShardLeased)}})
+}
+
+// manyUnfit: a block that cannot be read is marked, and hides nothing else (case C73).
+func manyUnfit(tb TB, s store.Store) {
+	l := newCrowd(tb, s, engine.Level)
+	other := l.insert(job.ExecutionRunning, job.ShardLeased, job.ShardQueued)
+	spoiler, ok := s.(Spoiler)
+	if !ok {
+		tb.Fatalf("%T cannot be spoilt: the case needs that", s)
+	}
+	const spoil = `UPDATE shards SET block = %s WHERE idx = (SELECT min(idx) + 1 FROM shards) AND block IS NOT NULL`
+	if err := spoiler.Spoil(ctx, fmt.Sprintf(spoil, `x'0102'`)); err != nil { // PostgreSQL writes it otherwise
+		if err := spoiler.Spoil(ctx, fmt.Sprintf(spoil, `'\x0102'`)); err != nil {
+			tb.Fatalf("spoiling: %v", err)
+		}
+	}
+	unfit := func(shards []job.Shard) (all []int) {
+		for i := range shards {
+			if shards[i].Unfit != "" {
+				all = append(all, shards[i].Index)
+			}
+		}
+		return all
+	}
+	loaded, err := s.LoadPartition(ctx, 0)
+	wantVerdict(tb, "LoadPartition", err, "ok")
+	got := map[job.ExecutionID][]int{}
+	for _, row := range loaded.Executions {
+		got[row.Execution.ID] = unfit(row.Shards)
+	}
+	equal(tb, "unfit at a take-over", got, map[job.ExecutionID][]int{l.e.ID: {64}, other.ID: nil})
+	shards, _, err := s.Shards(ctx, "ns", l.e.ID, store.Page{Limit: 1000})
+	wantVerdict(tb, "Shards", err, "ok")
+	equal(tb, "unfit for people", unfit(shards), []int{64})
+	equal(tb, "shown", len(shards), 150-64+1)
 }
