@@ -16,8 +16,9 @@ import (
 // BlockShards is how many shards a block holds: about a page of the database while nothing special befell them.
 const BlockShards = 64
 
-// ownRowBytes is the size from which a shard lies in a row of its own.
-const ownRowBytes = 1024
+// ownRowBytes is the size from which a shard lies in a row of its own: a change of one writes its block anew, which may so
+// not grow beyond a few pages.
+const ownRowBytes = 256
 
 // BlockKey is the index of the row of a block: below those of shards, in the order of blocks.
 func BlockKey(block int) int { return block - blockKeys }
