@@ -260,6 +260,7 @@ func (st *stepState) rows(e *Engine) {
 			x.stored, x.dirty = x.row.State, false
 		}
 	}
+	b.Shards = slices.Grow(b.Shards, len(st.shards)) // they are large, and may be thousands
 	for _, s := range st.shards {
 		if s.dirty {
 			row := s.Shard

@@ -10,7 +10,8 @@ import "fmt"
 //	1  jobs move: a planner hands its cursors over to another partition (move.go)
 //	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies, backfill and calendars
 //	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level), triggers of one request in one row of the inbox
-const Level = 3
+//	4  blocks: shards of an execution that has several lie many in a row (Batch.Level)
+const Level = 4
 
 const (
 	levelMoves = 1
@@ -21,6 +22,8 @@ const (
 	LevelCalendars = levelTime
 	// LevelRows is for stores, see Batch.Level.
 	LevelRows = 3
+	// LevelBlocks is for stores, too.
+	LevelBlocks = 4
 )
 
 // knownToAll tells whether every server knows what a level brought.

@@ -100,6 +100,9 @@ func (s *scenario) doConfig(c *command) error {
 	k.ReadyMax, k.PageSize, k.LossMax = c.num("ready", k.ReadyMax), c.num("page", k.PageSize), c.num("losses", k.LossMax)
 	k.AnswerMax, k.ReadyBytes = c.num("answer", k.AnswerMax), c.num("bytes", k.ReadyBytes)
 	k.SoonMax, k.Behind = c.num("soon", k.SoonMax), c.num("behind", k.Behind)
+	if k.Behind > 0 {
+		k.Behind += engine.Level - 3 // scenarios count from level 3
+	}
 	k.CatchUpMax, k.CatchUpRate = c.num("catchup", k.CatchUpMax), c.num("rate", k.CatchUpRate)
 	return c.err
 }

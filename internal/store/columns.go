@@ -24,8 +24,9 @@ type Columns struct {
 func ColumnsOf(c Column) *Columns { return &Columns{Column: c, names: map[string]string{}} }
 
 // name is a text that other rows have, too.
-func (c *Columns) name() string {
-	b := c.Bytes()
+func (c *Columns) name() string { return c.named(c.Bytes()) }
+
+func (c *Columns) named(b []byte) string {
 	if known, ok := c.names[string(b)]; ok || len(b) == 0 {
 		return known
 	}
@@ -72,16 +73,18 @@ func (c *Columns) Execution() (e job.Execution) {
 	return e
 }
 
-// ActiveShard is what an owner needs of a shard of such an execution. The columns:
+// ActiveShards are what an owner needs of shards of such an execution: of one, or of a block of them. The columns:
 //
 //	execution, idx, state, reason, token, closed, report_seq, ended_at, and of one that has not ended session, worker,
 //	confirmed, attempt, faults, losses, leased_at, started_at, timeout_at, retry_at, stop_by, checkpoint, checkpoint_seq,
-//	done, total, note, result, error, attempts
-func (c *Columns) ActiveShard() (s job.Shard) {
+//	done, total, note, result, error, attempts, block
+func (c *Columns) ActiveShards(see func(*job.Shard)) {
+	var s job.Shard
 	copy(s.Execution[:], c.Bytes())
 	s.Index, s.State, s.Reason, s.Token = c.number(), job.ShardState(c.name()), job.Reason(c.name()), job.Token(c.Int())
 	if s.Closed, s.ReportSeq, s.EndedAt = c.Int() != 0, c.Int(), c.instant(); s.State.Ended() {
-		return s
+		see(&s)
+		return
 	}
 	s.Session, s.Worker, s.Confirmed = job.SessionID(c.name()), c.name(), c.Int() != 0
 	s.Attempt, s.Faults, s.Losses = c.number(), c.number(), c.number()
@@ -89,14 +92,22 @@ func (c *Columns) ActiveShard() (s job.Shard) {
 	s.Checkpoint, s.CheckpointSeq = c.json(), c.Int()
 	s.Progress.Done, s.Progress.Total, s.Progress.Note = c.Int(), c.Int(), string(c.Bytes())
 	s.Result = c.json()
-	failure := c.Bytes()
-	ReadShard(&s, failure, c.Bytes())
-	return s
+	failure, attempts := c.Bytes(), c.Bytes()
+	if block := c.Bytes(); block != nil {
+		_ = EachPacked(s.Execution, s.Index, block, c.named, func(s *job.Shard) error { // see does not fail
+			*s = EndedShard(*s)
+			see(s)
+			return nil
+		})
+		return
+	}
+	ReadShard(&s, failure, attempts)
+	see(&s)
 }
 
-// ActiveShardColumns are those of ActiveShard.
+// ActiveShardColumns are those of ActiveShards.
 const (
 	EndedShardColumns  = `execution, idx, state, reason, token, closed, report_seq, ended_at`
 	ActiveShardColumns = EndedShardColumns + `, session, worker, confirmed, attempt, faults, losses, leased_at, started_at,
-		timeout_at, retry_at, stop_by, checkpoint, checkpoint_seq, done, total, note, result, error, attempts`
+		timeout_at, retry_at, stop_by, checkpoint, checkpoint_seq, done, total, note, result, error, attempts, block`
 )

@@ -8,8 +8,8 @@ import (
 )
 
 // The shard of an unsharded execution lies in its execution's row: its state in a column, the rest as one text
-// (job.AppendShard). Such a run is one row that comes, goes and comes to history. Rows of earlier versions, and all shards
-// of larger executions, lie in a table of shards.
+// (job.AppendShard). Such a run is one row that comes, goes and comes to history. Rows of earlier versions lie in a table of
+// shards; so do all shards of larger executions, many in a row (blocks.go).
 
 // RowWrite is what a commit does to the row of an execution.
 type RowWrite struct {
@@ -36,7 +36,7 @@ func (w *RowWrite) ShardFrom() job.ShardState {
 // RowWrites tells what a batch does to rows of executions, and which writes of shards go to the table of shards; late are
 // of those the new ones of executions that are not new. A change of a shard that may lie in its row is taken to do so
 // unless apart says otherwise: guards find out.
-func RowWrites(b *engine.Batch, apart map[job.ExecutionID]bool) (rows []RowWrite, shards, late []engine.ShardWrite) {
+func RowWrites(b *engine.Batch, apart map[job.ExecutionID]bool) (rows []RowWrite, shards, late []*engine.ShardWrite) {
 	rows = make([]RowWrite, len(b.Executions), len(b.Executions)+len(b.Shards))
 	at := make(map[job.ExecutionID]int, len(b.Executions))
 	for i := range b.Executions {
@@ -49,10 +49,10 @@ func RowWrites(b *engine.Batch, apart map[job.ExecutionID]bool) (rows []RowWrite
 		fresh := known && rows[n].From == ""
 		switch {
 		case w.From == "" && !fresh:
-			late = append(late, *w)
+			late = append(late, w)
 		case w.Row.Index != 0 || w.Total > 1 || apart[w.Row.Execution] || known && rows[n].Row.ShardTotal != 1,
 			fresh && (w.From != "" || b.Level < engine.LevelRows):
-			shards = append(shards, *w)
+			shards = append(shards, w)
 		case known:
 			rows[n].Shard = w
 		default:

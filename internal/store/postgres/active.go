@@ -85,7 +85,7 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}
 	for i := range all {
 		row := &all[i]
-		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index })
+		store.SortShards(row.Shards)
 		row.Definition = known.of[version{row.Execution.JobUID, row.Execution.Revision}]
 		share(row)
 	}
@@ -101,14 +101,15 @@ func addActiveShards(r *link, partition int, all []engine.Row) error {
 	for _, q := range []query{qActiveShards, qActiveEnded} {
 		row := &engine.Row{}
 		if err := eachActive(r, q, partition, func(c *store.Columns) {
-			sh := c.ActiveShard()
-			if row.Execution.ID != sh.Execution {
-				row = at[sh.Execution]
-			}
-			if row.Shards == nil {
-				row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
-			}
-			row.Shards = append(row.Shards, sh)
+			c.ActiveShards(func(sh *job.Shard) {
+				if row.Execution.ID != sh.Execution {
+					row = at[sh.Execution]
+				}
+				if row.Shards == nil {
+					row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
+				}
+				row.Shards = append(row.Shards, *sh)
+			})
 		}); err != nil {
 			return err
 		}

@@ -127,6 +127,9 @@ func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, apar
 	facts := string(engine.PackFacts(nil, b.Facts))
 	c := commit{store: s, fence: f, batch: b}
 	c.rows, c.apart, c.late = store.RowWrites(b, apart)
+	if err := c.findBlocks(ctx); err != nil {
+		return err
+	}
 	c.add(qFence, b.Seq, int64(b.LastToken), f.Partition, f.Owner, int64(f.Epoch))
 	if err := c.forgetKeys(ctx); err != nil {
 		return err
@@ -154,8 +157,9 @@ type commit struct {
 	batch    *engine.Batch
 	steps    []step
 	rows     []store.RowWrite
-	apart    []engine.ShardWrite // shards that do not lie in the row of their execution
-	late     []engine.ShardWrite // of those, new ones of executions that are there
+	apart    []*engine.ShardWrite // shards that do not lie in the row of their execution
+	late     []*engine.ShardWrite // of those, new ones of executions that are there
+	blocked  []*block
 	ended    map[job.ExecutionID]*ending
 	order    []job.ExecutionID // of ended
 	taken    []store.BulkTaken // rows of the inbox that hold many entries

@@ -81,9 +81,9 @@ var (
 		` RETURNING execution, idx)` + guardShards)
 	qShardArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM ` + shardArrays)
 
-	qShardsArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM shards WHERE execution = ANY($1::uuid[])`)
+	qShardsArchive = statement(`INSERT INTO history_shards (` + allShardColumns + `) SELECT ` + allShardColumns + ` FROM shards WHERE execution = ANY($1::uuid[])`)
 	qShardsDelete  = statement(`DELETE FROM shards WHERE execution = ANY($1::uuid[])`)
-	qShardsRevive  = statement(`INSERT INTO shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1`)
+	qShardsRevive  = statement(`INSERT INTO shards (` + allShardColumns + `) SELECT ` + allShardColumns + ` FROM history_shards WHERE execution = $1`)
 	qShardsForget  = statement(`DELETE FROM history_shards WHERE execution = $1`)
 )
 

@@ -5,36 +5,36 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-type shardWrites []engine.ShardWrite
+type shardWrites []*engine.ShardWrite
 
 func (w shardWrites) ids() [][16]byte {
-	return column(w, func(w *engine.ShardWrite) [16]byte { return w.Row.Execution })
+	return column(w, func(w **engine.ShardWrite) [16]byte { return (*w).Row.Execution })
 }
 
 func (w shardWrites) indexes() []int32 { return w.ints(func(s *job.Shard) int { return s.Index }) }
 
 func (w shardWrites) was() []string {
-	return column(w, func(w *engine.ShardWrite) string { return string(w.From) })
+	return column(w, func(w **engine.ShardWrite) string { return string((*w).From) })
 }
 
 func (w shardWrites) texts(f func(*job.Shard) string) []string {
-	return column(w, func(w *engine.ShardWrite) string { return f(&w.Row) })
+	return column(w, func(w **engine.ShardWrite) string { return f(&(*w).Row) })
 }
 
 func (w shardWrites) longs(f func(*job.Shard) int64) []int64 {
-	return column(w, func(w *engine.ShardWrite) int64 { return f(&w.Row) })
+	return column(w, func(w **engine.ShardWrite) int64 { return f(&(*w).Row) })
 }
 
 func (w shardWrites) ints(f func(*job.Shard) int) []int32 {
-	return column(w, func(w *engine.ShardWrite) int32 { return int32(f(&w.Row)) }) //nolint:gosec // counts of rows of ours
+	return column(w, func(w **engine.ShardWrite) int32 { return int32(f(&(*w).Row)) }) //nolint:gosec // counts of rows of ours
 }
 
 func (w shardWrites) flags(f func(*job.Shard) bool) []bool {
-	return column(w, func(w *engine.ShardWrite) bool { return f(&w.Row) })
+	return column(w, func(w **engine.ShardWrite) bool { return f(&(*w).Row) })
 }
 
 func (w shardWrites) json(f func(*job.Shard) []byte) []*string {
-	return column(w, func(w *engine.ShardWrite) *string { return text(f(&w.Row)) })
+	return column(w, func(w **engine.ShardWrite) *string { return text(f(&(*w).Row)) })
 }
 
 // arrays are the values of shardColumns.
@@ -68,9 +68,11 @@ func (w shardWrites) arrays() ([]any, error) {
 
 // shards writes them by kind. A shard that ends with its execution goes straight to history.
 func (c *commit) shards() error {
+	if err := c.blocks(); err != nil {
+		return err
+	}
 	var fresh, ending, changed shardWrites
-	for i := range c.apart {
-		w := c.apart[i]
+	for _, w := range c.apart {
 		gone := c.ended[w.Row.Execution]
 		switch {
 		case w.From == "":
@@ -104,7 +106,7 @@ func (c *commit) shards() error {
 		c.add(qShardDelete, ending.ids(), ending.indexes(), ending.was())
 		c.add(qShardArchive, args...)
 	}
-	for from, group := range groups(changed, func(w *engine.ShardWrite) job.ShardState { return w.From }) {
+	for from, group := range groups(changed, func(w **engine.ShardWrite) job.ShardState { return (*w).From }) {
 		args, err := shardWrites(group).arrays()
 		if err != nil {
 			return err

@@ -14,8 +14,8 @@ import (
 // Pages read by keys are read in sets, for each query is a round trip; SQLite reads one row at a time. An id leads to one
 // month: the join over unnest looks into that one alone, id = ANY would look into all.
 var (
-	qShardsLive    = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+shardColumns+` FROM shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
-	qShardsHistory = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+shardColumns+` FROM history_shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
+	qShardsLive    = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+allShardColumns+` FROM shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
+	qShardsHistory = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+allShardColumns+` FROM history_shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
 	qExecLive      = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM executions WHERE id = u.key`))
 	qExecHistory   = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM history_executions WHERE id = u.key`))
 	qSettledLive   = settled(`shards`, `executions`)
@@ -23,10 +23,11 @@ var (
 )
 
 func settled(shards, executions string) query {
-	return statement(`SELECT u.n, s.* FROM unnest($1::uuid[], $2::integer[]) WITH ORDINALITY u (key, at, n)` +
+	return statement(`SELECT u.n, s.* FROM unnest($1::uuid[], $2::integer[], $4::integer[]) WITH ORDINALITY u (key, at, block, n)` +
 		eachOf("e", `SELECT partition, shard_state, shard FROM `+executions+` WHERE id = u.key`) +
-		eachOf("s", `SELECT NULL::text AS shard, token, report_seq, closed FROM `+shards+` WHERE execution = u.key AND idx = u.at
-			UNION ALL SELECT e.shard, 0, 0, false WHERE e.shard_state IS NOT NULL AND u.at = 0`) + ` WHERE e.partition = $3`)
+		eachOf("s", `SELECT NULL::text AS shard, token, report_seq, closed, NULL::bytea FROM `+shards+` WHERE execution = u.key AND idx = u.at
+			UNION ALL SELECT NULL, 0, 0, false, block FROM `+shards+` WHERE execution = u.key AND idx = u.block
+			UNION ALL SELECT e.shard, 0, 0, false, NULL WHERE e.shard_state IS NOT NULL AND u.at = 0`) + ` WHERE e.partition = $3`)
 }
 
 // setShards bounds the shards that one query of fill reads; an execution with more is read alone.
@@ -62,12 +63,14 @@ func fillSet(r *link, page *store.Pageful[engine.Row], known definitions, set []
 		}
 	}
 	if len(ids) > 0 {
-		if err := r.each(shards, []any{ids}, func(rows pgx.Rows) error {
-			sh, err := scanShard(rows)
-			of[sh.Execution] = append(of[sh.Execution], sh)
-			return err
+		if err := eachShard(r, shards, []any{ids}, func(sh *job.Shard) error {
+			of[sh.Execution] = append(of[sh.Execution], *sh)
+			return nil
 		}); err != nil {
 			return false, err
+		}
+		for _, shards := range of {
+			store.SortShards(shards)
 		}
 	}
 	counted := map[version]bool{}
@@ -212,21 +215,28 @@ func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.Shar
 		found := make([]*engine.Settled, len(refs))
 		for _, q := range []query{qSettledEnded, qSettledLive} { // what is live counts
 			args := []any{column(refs, func(ref *engine.ShardRef) [16]byte { return ref.Execution }),
-				column(refs, func(ref *engine.ShardRef) int32 { return int32(ref.Index) }), partition} //nolint:gosec // bounded by the API
+				column(refs, func(ref *engine.ShardRef) int32 { return int32(ref.Index) }), partition, //nolint:gosec // bounded by the API
+				column(refs, func(ref *engine.ShardRef) int32 { return blockKey(ref.Index) })}
 			if err := r.each(q, args, func(rows pgx.Rows) error {
 				var n int64
 				var row engine.Settled
-				var inRow []byte
-				err := rows.Scan(&n, &inRow, (*int64)(&row.Token), &row.ReportSeq, &row.Closed)
-				if err == nil {
-					row.ShardRef = refs[n-1]
-					if inRow != nil {
-						sh := store.ReadShardInRow(row.Execution, "", inRow)
-						row.Token, row.ReportSeq, row.Closed = sh.Token, sh.ReportSeq, sh.Closed
-					}
-					found[n-1] = &row
+				var inRow, block []byte
+				if err := rows.Scan(&n, &inRow, (*int64)(&row.Token), &row.ReportSeq, &row.Closed, &block); err != nil {
+					return err
 				}
-				return err
+				row.ShardRef = refs[n-1]
+				sh, packed := store.PackedShard(row.Execution, row.Index, block)
+				if inRow != nil {
+					sh = store.ReadShardInRow(row.Execution, "", inRow)
+				}
+				if block != nil && !packed {
+					return nil // it has a row of its own, or is not there
+				}
+				if block != nil || inRow != nil {
+					row.Token, row.ReportSeq, row.Closed = sh.Token, sh.ReportSeq, sh.Closed
+				}
+				found[n-1] = &row
+				return nil
 			}); err != nil {
 				return err
 			}

@@ -6,6 +6,8 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -29,11 +31,11 @@ var (
 		unsaid_bytes = $8, last_at = $9 WHERE execution = $10 AND shard = $11 AND token = $12`)
 
 	// A shard moves between these tables while one looks: one statement sees one moment.
-	qLogGranted = statement(`SELECT e.namespace, NULL, s.attempts FROM shards s JOIN executions e ON e.id = s.execution WHERE s.execution = $1 AND s.idx = $2
-		UNION ALL SELECT e.namespace, NULL, s.attempts FROM history_shards s JOIN history_executions e ON e.id = s.execution
-		WHERE s.execution = $1 AND s.idx = $2
-		UNION ALL SELECT namespace, shard, NULL FROM executions WHERE id = $1 AND shard_state IS NOT NULL AND $2 = 0
-		UNION ALL SELECT namespace, shard, NULL FROM history_executions WHERE id = $1 AND shard_state IS NOT NULL AND $2 = 0`)
+	qLogGranted = statement(`SELECT e.namespace, NULL, s.attempts, s.block FROM shards s JOIN executions e ON e.id = s.execution WHERE s.execution = $1 AND s.idx IN ($2, $3)
+		UNION ALL SELECT e.namespace, NULL, s.attempts, s.block FROM history_shards s JOIN history_executions e ON e.id = s.execution
+		WHERE s.execution = $1 AND s.idx IN ($2, $3)
+		UNION ALL SELECT namespace, shard, NULL, NULL FROM executions WHERE id = $1 AND shard_state IS NOT NULL AND $2 = 0
+		UNION ALL SELECT namespace, shard, NULL, NULL FROM history_executions WHERE id = $1 AND shard_state IS NOT NULL AND $2 = 0`)
 
 	qLogChunkInsert = statement(`INSERT INTO log_chunks (execution, shard, token, attempt, first, at, size, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
 
@@ -199,17 +201,24 @@ func late(a *job.Attempt, at job.Instant) bool {
 // granted finds the attempt that a token was granted for; nil when there is none, or it is not kept any more.
 func granted(w *link, c *store.LogChunk) (*job.Attempt, string, error) {
 	var namespace string
-	var inRow, stored []byte
-	found, err := w.one(qLogGranted, []any{c.Execution[:], c.Shard}, &namespace, &inRow, &stored)
-	if err != nil || !found {
-		return nil, "", err
-	}
 	var attempts []job.Attempt
-	if err := decode("attempts of a shard", stored, &attempts); err != nil {
+	if err := w.each(qLogGranted, []any{c.Execution[:], c.Shard, blockKey(c.Shard)}, func(rows pgx.Rows) error {
+		var inRow, stored, block []byte
+		if err := rows.Scan(&namespace, &inRow, &stored, &block); err != nil {
+			return err
+		}
+		packed, is := store.PackedShard(c.Execution, c.Shard, block)
+		switch {
+		case is:
+			attempts = packed.Attempts
+		case inRow != nil:
+			attempts = store.ReadShardInRow(c.Execution, "", inRow).Attempts
+		case block == nil:
+			return decode("attempts of a shard", stored, &attempts)
+		}
+		return nil
+	}); err != nil {
 		return nil, "", err
-	}
-	if inRow != nil {
-		attempts = store.ReadShardInRow(c.Execution, "", inRow).Attempts
 	}
 	i := slices.IndexFunc(attempts, func(a job.Attempt) bool { return a.Token == c.Token })
 	if i < 0 {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -24,8 +25,10 @@ var (
 	qJobs = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE j.namespace = $1 AND j.name > $2 ORDER BY j.name LIMIT $3`)
 	qCursorsOfJobs    = statement(`SELECT c.job, c.schedule, ` + cursorColumns + ` FROM cursors c WHERE c.job = ANY($1::uuid[]) ORDER BY c.job, c.schedule`)
-	qShardPageLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
-	qShardPageHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = $1 AND idx > $2 ORDER BY idx LIMIT $3`)
+	qShardPageLive    = statement(`SELECT ` + allShardColumns + ` FROM shards WHERE execution = $1 AND idx >= $2 ORDER BY idx LIMIT $3`)
+	qShardPageHistory = statement(`SELECT ` + allShardColumns + ` FROM history_shards WHERE execution = $1 AND idx >= $2 ORDER BY idx LIMIT $3`)
+	qBlockPageLive    = statement(`SELECT idx, block FROM shards WHERE execution = $1 AND idx >= $2 AND idx < 0 ORDER BY idx LIMIT $3`)
+	qBlockPageHistory = statement(`SELECT idx, block FROM history_shards WHERE execution = $1 AND idx >= $2 AND idx < 0 ORDER BY idx LIMIT $3`)
 	// As in lists of executions, the columns are ordered as a row with the id for the sake of the right index, and the
 	// reader stops at the first row that is not his.
 	qDecisions = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
@@ -188,26 +191,50 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 			}
 			return nil
 		}
-		q := qShardPageHistory
-		if live {
-			q = qShardPageLive
-		}
-		return inPieces(p.Rows()+1, &all.More, func(limit int) (n int, err error) {
-			err = r.each(q, []any{id[:], after, limit}, func(rows pgx.Rows) error {
-				sh, err := scanShard(rows)
-				if err != nil {
-					return err
-				}
-				n, after = n+1, sh.Index
-				return all.Add(sh, store.SizeOfShard(&sh))
-			})
-			return n, err
-		})
+		return shardsFrom(r, id, live, after+1, p.Rows()+1, func(sh *job.Shard) error { return all.Add(*sh, store.SizeOfShard(sh)) })
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	return all.Rows, all.Next(listShards, func(sh job.Shard) any { return sh.Index }), nil
+}
+
+// shardsFrom reads shards that do not lie in the row of their execution by index, up to limit of them. Rows of their own
+// may be large: they are read in pieces.
+func shardsFrom(r *link, id job.ExecutionID, live bool, from, limit int, see func(*job.Shard) error) error {
+	own, blocks := qShardPageHistory, qBlockPageHistory
+	if live {
+		own, blocks = qShardPageLive, qBlockPageLive
+	}
+	m := store.ShardMerge{Left: limit, See: see}
+	for key, more := blockKey(from), true; more && len(m.Packed) < limit; {
+		want, got := limit/store.BlockShards+2, 0
+		if err := r.each(blocks, []any{id[:], key, want}, func(rows pgx.Rows) error {
+			var block []byte
+			if err := rows.Scan(&key, &block); err != nil {
+				return err
+			}
+			m.Packed = store.PackedShards(m.Packed, id, int(key), block, from)
+			got++
+			return nil
+		}); err != nil {
+			return err
+		}
+		key, more = key+1, got == want
+	}
+	full, next := false, from
+	if err := inPieces(limit, &full, func(limit int) (n int, err error) {
+		err = eachShard(r, own, []any{id[:], next, limit}, func(sh *job.Shard) error {
+			n, next = n+1, sh.Index+1
+			err := m.Own(sh)
+			full = errors.Is(err, store.ErrEnough)
+			return err
+		})
+		return n, err
+	}); err != nil {
+		return err
+	}
+	return m.Rest()
 }
 
 // Decisions implements store.Reader. Newest first is by the order of the commits.

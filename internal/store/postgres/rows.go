@@ -23,6 +23,7 @@ const (
 	shardColumns = `execution, idx, state, reason, token, session, worker, closed, confirmed, attempt, faults, losses,
 		leased_at, started_at, ended_at, timeout_at, retry_at, stop_by, report_seq, checkpoint, checkpoint_seq,
 		done, total, note, result, error, attempts`
+	allShardColumns = shardColumns + `, block`
 
 	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
 
@@ -102,18 +103,31 @@ func scanRow(rows pgx.Rows) (row engine.Row, err error) {
 	return row, err
 }
 
-func scanShard(rows pgx.Rows) (job.Shard, error) {
-	var s job.Shard
+// eachShard reads rows of allShardColumns: each is one shard, or a block of them, in their order.
+func eachShard(r *link, q query, args []any, see func(*job.Shard) error) error {
+	return r.each(q, args, func(rows pgx.Rows) error {
+		s, block, err := scanShard(rows)
+		if err != nil {
+			return err
+		}
+		if block == nil {
+			return see(&s)
+		}
+		return store.EachPacked(s.Execution, s.Index, block, nil, see)
+	})
+}
+
+// scanShard reads allShardColumns. With a block only Execution and Index count.
+func scanShard(rows pgx.Rows) (s job.Shard, block []byte, err error) {
 	var failure, attempts []byte
-	err := rows.Scan((*[16]byte)(&s.Execution), &s.Index, (*string)(&s.State), (*string)(&s.Reason), (*int64)(&s.Token), (*string)(&s.Session), &s.Worker,
+	err = rows.Scan((*[16]byte)(&s.Execution), &s.Index, (*string)(&s.State), (*string)(&s.Reason), (*int64)(&s.Token), (*string)(&s.Session), &s.Worker,
 		&s.Closed, &s.Confirmed, &s.Attempt, &s.Faults, &s.Losses, (*int64)(&s.LeasedAt), (*int64)(&s.StartedAt), (*int64)(&s.EndedAt),
 		(*int64)(&s.TimeoutAt), (*int64)(&s.RetryAt), (*int64)(&s.StopBy), &s.ReportSeq, (*[]byte)(&s.Checkpoint), &s.CheckpointSeq,
-		&s.Progress.Done, &s.Progress.Total, &s.Progress.Note, (*[]byte)(&s.Result), &failure, &attempts)
-	if err != nil {
-		return s, err
+		&s.Progress.Done, &s.Progress.Total, &s.Progress.Note, (*[]byte)(&s.Result), &failure, &attempts, &block)
+	if err == nil && block == nil {
+		store.ReadShard(&s, failure, attempts)
 	}
-	store.ReadShard(&s, failure, attempts)
-	return s, nil
+	return s, block, err
 }
 
 func sessionArgs(s *job.Session) ([]any, error) {

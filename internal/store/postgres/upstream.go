@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -179,21 +178,6 @@ func (r *upstream) EachShard(row *engine.Row, from, limit int, see func(*job.Sha
 	if len(row.Shards) > 0 { // it lies in the row
 		return store.SeeFrom(row.Shards, from, see)
 	}
-	q, id, full := qShardPageHistory, row.Execution.ID, false
-	if r.live[id] {
-		q = qShardPageLive
-	}
-	return inPieces(limit, &full, func(limit int) (n int, err error) {
-		err = r.each(q, []any{[16]byte(id), from - 1, limit}, func(rows pgx.Rows) error {
-			sh, err := scanShard(rows)
-			if err != nil {
-				return err
-			}
-			n, from = n+1, sh.Index+1
-			err = see(&sh)
-			full = errors.Is(err, store.ErrEnough)
-			return err
-		})
-		return n, err
-	})
+	id := row.Execution.ID
+	return shardsFrom(r.link, id, r.live[id], from, limit, see)
 }

@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 
@@ -51,7 +51,7 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	}
 	for i := range all {
 		row := &all[i]
-		slices.SortFunc(row.Shards, func(a, b job.Shard) int { return a.Index - b.Index }) // they are, as a rule
+		store.SortShards(row.Shards)
 		row.Definition = versions[version{row.Execution.JobUID, row.Execution.Revision}]
 		share(row)
 	}
@@ -97,21 +97,22 @@ func addActiveShards(r *link, of []any, all []engine.Row) error {
 		if err := row.next(rows); err != nil {
 			return err
 		}
-		sh := columns.ActiveShard()
-		if err := row.end(); err != nil {
-			return err
-		}
-		for at < len(all) && all[at].Execution.ID != sh.Execution {
-			at++
-		}
+		columns.ActiveShards(func(sh *job.Shard) {
+			for at < len(all) && all[at].Execution.ID != sh.Execution {
+				at++
+			}
+			if at == len(all) {
+				return
+			}
+			of := &all[at]
+			if of.Shards == nil {
+				of.Shards = make([]job.Shard, 0, min(max(of.Execution.ShardTotal, 1), job.MaxShards))
+			}
+			of.Shards = append(of.Shards, *sh)
+		})
 		if at == len(all) {
-			return fmt.Errorf("a shard of execution %s was read out of order", sh.Execution)
+			return errors.New("a shard was read out of the order of executions")
 		}
-		of := &all[at]
-		if of.Shards == nil {
-			of.Shards = make([]job.Shard, 0, min(max(of.Execution.ShardTotal, 1), job.MaxShards))
-		}
-		of.Shards = append(of.Shards, sh)
-		return nil
+		return row.end()
 	})
 }

@@ -81,10 +81,10 @@ type commit struct {
 	ended  map[job.ExecutionID]*ending // those with shards apart
 	order  []job.ExecutionID           // of ended
 	rows   []store.RowWrite
-	apart  []engine.ShardWrite // shards that do not lie in the row of their execution
-	late   []engine.ShardWrite // of those, new ones of executions that are there
-	args   []any               // scratch
-	text   []byte              // scratch
+	apart  []*engine.ShardWrite // shards that do not lie in the row of their execution
+	late   []*engine.ShardWrite // of those, new ones of executions that are there
+	args   []any                // scratch
+	text   []byte               // scratch
 }
 
 // ending is an execution that moves to history in this commit.

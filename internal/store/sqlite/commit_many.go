@@ -150,10 +150,12 @@ func (c *commit) endRows(from left, rows []*store.RowWrite) error {
 
 // shards does the same with those that lie apart; those that end with their execution go straight to history.
 func (c *commit) shards() error {
+	if err := c.blocks(); err != nil {
+		return err
+	}
 	var begin []*job.Shard
 	end := map[job.ShardState][]*job.Shard{}
-	for i := range c.apart {
-		w := &c.apart[i]
+	for _, w := range c.apart {
 		switch gone := c.ended[w.Row.Execution]; {
 		case !c.singly && w.From == "":
 			begin = append(begin, &w.Row)
@@ -166,8 +168,8 @@ func (c *commit) shards() error {
 			}
 		}
 	}
-	for i := range c.late {
-		if err := c.shard(&c.late[i]); err != nil {
+	for _, w := range c.late {
+		if err := c.shard(w); err != nil {
 			return err
 		}
 	}

@@ -38,9 +38,9 @@ var (
 	qShardDelete  = statement(`DELETE FROM shards WHERE execution = ? AND idx = ? AND +state = ?`)
 	qShardArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) VALUES (` + shardMarks + `)`)
 
-	qShardsArchive = statement(`INSERT INTO history_shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM shards WHERE execution = ?`)
+	qShardsArchive = statement(`INSERT INTO history_shards (` + allShardColumns + `) SELECT ` + allShardColumns + ` FROM shards WHERE execution = ?`)
 	qShardsDelete  = statement(`DELETE FROM shards WHERE execution = ?`)
-	qShardsRevive  = statement(`INSERT INTO shards (` + shardColumns + `) SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ?`)
+	qShardsRevive  = statement(`INSERT INTO shards (` + allShardColumns + `) SELECT ` + allShardColumns + ` FROM history_shards WHERE execution = ?`)
 	qShardsForget  = statement(`DELETE FROM history_shards WHERE execution = ?`)
 )
 

@@ -29,8 +29,8 @@ var (
 	qActiveVersions = statement(`SELECT ` + definitionColumns + activeVersions + `jobs` + ofVersions)
 	qActiveDeleted  = statement(`SELECT ` + anyDefinitionColumns + activeVersions + `deleted_jobs` + ofVersions)
 
-	qShardsLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = ? ORDER BY idx`)
-	qShardsHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
+	qShardsLive    = statement(`SELECT ` + allShardColumns + ` FROM shards WHERE execution = ? ORDER BY idx`)
+	qShardsHistory = statement(`SELECT ` + allShardColumns + ` FROM history_shards WHERE execution = ? ORDER BY idx`)
 	qExecLive      = statement(`SELECT ` + rowColumns + ` FROM executions WHERE id = ?`)
 	qExecHistory   = statement(`SELECT ` + rowColumns + ` FROM history_executions WHERE id = ?`)
 	qVersion       = statement(`SELECT ` + anyDefinitionColumns + ` FROM all_jobs j JOIN job_revisions r ON r.uid = j.uid WHERE j.uid = ? AND r.revision = ?`)
@@ -134,13 +134,13 @@ func (d definitions) get(r *link, v version) (*job.Definition, error) {
 func (d definitions) row(r *link, out engine.Row, shards query) (engine.Row, error) {
 	e := &out.Execution
 	if len(out.Shards) == 0 {
-		if err := r.each(shards, []any{e.ID[:]}, func(rows *sql.Rows) error {
-			sh, err := scanShard(rows)
-			out.Shards = append(out.Shards, sh)
-			return err
+		if err := eachShard(r, shards, []any{e.ID[:]}, func(sh *job.Shard) error {
+			out.Shards = append(out.Shards, *sh)
+			return nil
 		}); err != nil {
 			return out, err
 		}
+		store.SortShards(out.Shards)
 	}
 	var err error
 	out.Definition, err = d.get(r, version{e.JobUID, e.Revision})

@@ -16,10 +16,11 @@ var (
 	qSettledHistory = settledIn("history_shards", "history_executions")
 )
 
-// settledIn reads the shard that lies in the row, or else that of the table of shards.
+// settledIn reads the shard that lies in the row, or else that of the table of shards, and its block.
 func settledIn(shards, executions string) query {
-	return statement(`SELECT e.shard, s.token, s.report_seq, s.closed FROM ` + executions + ` e LEFT JOIN ` + shards + ` s ON s.execution = e.id AND s.idx = ?2
-		WHERE e.id = ?1 AND e.partition = ?3 AND (s.idx IS NOT NULL OR e.shard_state IS NOT NULL AND ?2 = 0)`)
+	return statement(`SELECT e.shard, s.token, s.report_seq, s.closed, b.block FROM ` + executions + ` e LEFT JOIN ` + shards + ` s ON s.execution = e.id AND s.idx = ?2
+		LEFT JOIN ` + shards + ` b ON b.execution = e.id AND b.idx = ?4
+		WHERE e.id = ?1 AND e.partition = ?3 AND (s.idx IS NOT NULL OR b.idx IS NOT NULL OR e.shard_state IS NOT NULL AND ?2 = 0)`)
 }
 
 // ExecutionPage implements store.Engine.
@@ -94,17 +95,24 @@ func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.Shar
 
 // readSettled is nil when the shard is not there.
 func readSettled(r *link, q query, ref engine.ShardRef, partition int) (row *engine.Settled, err error) {
-	err = r.each(q, []any{ref.Execution[:], int64(ref.Index), int64(partition)}, func(rows *sql.Rows) error {
+	err = r.each(q, []any{ref.Execution[:], int64(ref.Index), int64(partition), int64(store.BlockKey(store.InBlock(ref.Index)))}, func(rows *sql.Rows) error {
 		var inRow sql.NullString
 		var token, seq sql.NullInt64
 		var closed sql.NullBool
-		if err := rows.Scan(&inRow, &token, &seq, &closed); err != nil {
+		var block sql.RawBytes
+		if err := rows.Scan(&inRow, &token, &seq, &closed, &block); err != nil {
 			return err
 		}
-		row = &engine.Settled{ShardRef: ref, Token: job.Token(token.Int64), ReportSeq: seq.Int64, Closed: closed.Bool}
-		if !token.Valid {
-			sh := store.ReadShardInRow(ref.Execution, "", []byte(inRow.String))
-			row.Token, row.ReportSeq, row.Closed = sh.Token, sh.ReportSeq, sh.Closed
+		if token.Valid {
+			row = &engine.Settled{ShardRef: ref, Token: job.Token(token.Int64), ReportSeq: seq.Int64, Closed: closed.Bool}
+			return nil
+		}
+		sh, is := store.PackedShard(ref.Execution, ref.Index, block)
+		if block == nil {
+			sh, is = store.ReadShardInRow(ref.Execution, "", []byte(inRow.String)), true
+		}
+		if is {
+			row = &engine.Settled{ShardRef: ref, Token: sh.Token, ReportSeq: sh.ReportSeq, Closed: sh.Closed}
 		}
 		return nil
 	})

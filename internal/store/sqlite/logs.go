@@ -42,10 +42,11 @@ func logChunks(index, more string) query {
 		WHERE execution = ?1 AND id >= ?2 AND (?3 = 0 OR attempt = ?3) AND at >= max(?4, 0)` + more + ` ORDER BY id`)
 }
 
-// logGranted: a shard lies in the row of its execution, or apart.
+// logGranted: a shard lies in the row of its execution, in one of its own, or in a block.
 func logGranted(shards, executions string) query {
-	return statement(`SELECT e.namespace, e.shard, s.attempts FROM ` + executions + ` e LEFT JOIN ` + shards + ` s ON s.execution = e.id AND s.idx = ?2
-		WHERE e.id = ?1 AND (s.idx IS NOT NULL OR e.shard_state IS NOT NULL AND ?2 = 0)`)
+	return statement(`SELECT e.namespace, e.shard, s.attempts, b.block FROM ` + executions + ` e LEFT JOIN ` + shards + ` s ON s.execution = e.id AND s.idx = ?2
+		LEFT JOIN ` + shards + ` b ON b.execution = e.id AND b.idx = ?3
+		WHERE e.id = ?1 AND (s.idx IS NOT NULL OR b.idx IS NOT NULL OR e.shard_state IS NOT NULL AND ?2 = 0)`)
 }
 
 // logHead is a row of logs.
@@ -137,7 +138,8 @@ func granted(w *link, c *store.LogChunk) (*job.Attempt, string, error) {
 	for _, q := range []query{qLogGrantedLive, qLogGrantedHistory} {
 		var namespace string
 		var inRow, text sql.NullString
-		found, err := w.one(q, []any{c.Execution[:], int64(c.Shard)}, &namespace, &inRow, &text)
+		var block []byte
+		found, err := w.one(q, []any{c.Execution[:], int64(c.Shard), int64(store.BlockKey(store.InBlock(c.Shard)))}, &namespace, &inRow, &text, &block)
 		if err != nil || !found {
 			if err != nil {
 				return nil, "", err
@@ -150,6 +152,9 @@ func granted(w *link, c *store.LogChunk) (*job.Attempt, string, error) {
 		}
 		if inRow.Valid {
 			attempts = store.ReadShardInRow(c.Execution, "", []byte(inRow.String)).Attempts
+		}
+		if packed, is := store.PackedShard(c.Execution, c.Shard, block); is {
+			attempts = packed.Attempts
 		}
 		i := slices.IndexFunc(attempts, func(a job.Attempt) bool { return a.Token == c.Token })
 		if i < 0 {

@@ -22,8 +22,10 @@ const (
 var (
 	qJobs = statement(`SELECT ` + definitionColumns + ` FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		WHERE j.namespace = ? AND j.name > ? ORDER BY j.name LIMIT ?`)
-	qShardPageLive    = statement(`SELECT ` + shardColumns + ` FROM shards WHERE execution = ? AND idx > ? ORDER BY idx LIMIT ?`)
-	qShardPageHistory = statement(`SELECT ` + shardColumns + ` FROM history_shards WHERE execution = ? AND idx > ? ORDER BY idx LIMIT ?`)
+	qShardPageLive    = statement(`SELECT ` + allShardColumns + ` FROM shards WHERE execution = ? AND idx >= ? ORDER BY idx LIMIT ?`)
+	qShardPageHistory = statement(`SELECT ` + allShardColumns + ` FROM history_shards WHERE execution = ? AND idx >= ? ORDER BY idx LIMIT ?`)
+	qBlockPageLive    = statement(`SELECT idx, block FROM shards WHERE execution = ? AND idx BETWEEN ? AND -1 ORDER BY idx`)
+	qBlockPageHistory = statement(`SELECT idx, block FROM history_shards WHERE execution = ? AND idx BETWEEN ? AND -1 ORDER BY idx`)
 	qDecisions        = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
 		WHERE namespace = ? AND id < ? ORDER BY id DESC LIMIT ?`)
 	qDecisionsOfJob = statement(`SELECT id, job, namespace, name, schedule, kind, reason, "from", "to", count, at FROM decisions
@@ -159,22 +161,38 @@ func (s *Store) Shards(ctx context.Context, namespace string, id job.ExecutionID
 			}
 			return nil
 		}
-		q := qShardPageHistory
-		if live {
-			q = qShardPageLive
-		}
-		return r.each(q, []any{id[:], int64(after), int64(p.Rows()) + 1}, func(rows *sql.Rows) error {
-			sh, err := scanShard(rows)
-			if err != nil {
-				return err
-			}
-			return all.Add(sh, store.SizeOfShard(&sh))
-		})
+		return shardsFrom(r, id, live, after+1, p.Rows()+1, func(sh *job.Shard) error { return all.Add(*sh, store.SizeOfShard(sh)) })
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	return all.Rows, all.Next(listShards, func(sh job.Shard) any { return sh.Index }), nil
+}
+
+// shardsFrom reads shards that do not lie in the row of their execution by index, up to limit of them.
+func shardsFrom(r *link, id job.ExecutionID, live bool, from, limit int, see func(*job.Shard) error) error {
+	own, blocks := qShardPageHistory, qBlockPageHistory
+	if live {
+		own, blocks = qShardPageLive, qBlockPageLive
+	}
+	m := store.ShardMerge{Left: limit, See: see}
+	if err := r.each(blocks, []any{id[:], int64(store.BlockKey(store.InBlock(from)))}, func(rows *sql.Rows) error {
+		var key int
+		var block sql.RawBytes
+		if err := rows.Scan(&key, &block); err != nil {
+			return err
+		}
+		if m.Packed = store.PackedShards(m.Packed, id, key, block, from); len(m.Packed) >= limit {
+			return store.ErrEnough
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := eachShard(r, own, []any{id[:], int64(from), int64(limit)}, m.Own); err != nil {
+		return err
+	}
+	return m.Rest()
 }
 
 // Decisions implements store.Reader. Newest first is by the order of the commits.

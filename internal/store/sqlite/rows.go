@@ -28,6 +28,8 @@ const (
 		done, total, note, result, error, attempts`
 	shardMarks = `?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?`
 
+	allShardColumns = shardColumns + `, block`
+
 	sessionColumns = `id, partition, namespace, pool, worker, incarnation, handlers, slots, labels, build, ttl, beat, margin, opened_at, unheard`
 
 	definitionColumns = `j.uid, j.namespace, j.name, r.revision, r.labels, j.created_at, r.at, r.spec, j.pause, NULL`
@@ -149,21 +151,35 @@ func shardArgs(args []any, s *job.Shard) ([]any, error) {
 		text(s.Result), failure, attempts), nil
 }
 
-func scanShard(rows *sql.Rows) (job.Shard, error) {
-	var s job.Shard
+// eachShard reads rows of allShardColumns: each is one shard, or a block of them, in their order.
+func eachShard(r *link, q query, args []any, see func(*job.Shard) error) error {
+	return r.each(q, args, func(rows *sql.Rows) error {
+		s, block, err := scanShard(rows)
+		if err != nil {
+			return err
+		}
+		if block == nil {
+			return see(&s)
+		}
+		return store.EachPacked(s.Execution, s.Index, block, nil, see)
+	})
+}
+
+// scanShard reads allShardColumns. With a block, which is valid until the next row, only Execution and Index count.
+func scanShard(rows *sql.Rows) (s job.Shard, block sql.RawBytes, err error) {
 	var id sql.RawBytes
 	var checkpoint, result, failure, attempts sql.NullString
-	err := rows.Scan(&id, &s.Index, (*string)(&s.State), (*string)(&s.Reason), &s.Token, (*string)(&s.Session), &s.Worker,
+	err = rows.Scan(&id, &s.Index, (*string)(&s.State), (*string)(&s.Reason), &s.Token, (*string)(&s.Session), &s.Worker,
 		&s.Closed, &s.Confirmed, &s.Attempt, &s.Faults, &s.Losses, &s.LeasedAt, &s.StartedAt, &s.EndedAt, &s.TimeoutAt,
 		&s.RetryAt, &s.StopBy, &s.ReportSeq, &checkpoint, &s.CheckpointSeq, &s.Progress.Done, &s.Progress.Total,
-		&s.Progress.Note, &result, &failure, &attempts)
-	if err != nil {
-		return s, err
-	}
+		&s.Progress.Note, &result, &failure, &attempts, &block)
 	copy(s.Execution[:], id)
+	if err != nil || block != nil {
+		return s, block, err
+	}
 	s.Checkpoint, s.Result = raw(checkpoint), raw(result)
 	store.ReadShard(&s, raw(failure), raw(attempts))
-	return s, nil
+	return s, nil, nil
 }
 
 func sessionArgs(s *job.Session) ([]any, error) {

@@ -167,17 +167,8 @@ func (r *upstream) EachShard(row *engine.Row, from, limit int, see func(*job.Sha
 	if len(row.Shards) > 0 { // it lies in the row
 		return store.SeeFrom(row.Shards, from, see)
 	}
-	q, id := qShardPageHistory, row.Execution.ID
-	if r.live[id] {
-		q = qShardPageLive
-	}
-	return r.each(q, []any{id[:], int64(from) - 1, int64(limit)}, func(rows *sql.Rows) error {
-		sh, err := scanShard(rows)
-		if err != nil {
-			return err
-		}
-		return see(&sh)
-	})
+	id := row.Execution.ID
+	return shardsFrom(r.link, id, r.live[id], from, limit, see)
 }
 
 // matched keeps by which executions of its parents an execution was decided.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -15,6 +16,8 @@ import (
 var (
 	someTexts = []string{"", "plain", "it's \"quoted\"; --", "ünï 漢字 🙂", "line\nbreak\t", "%_?:1"}
 	someJSON  = []json.RawMessage{nil, json.RawMessage(`{}`), json.RawMessage(`{"a":[1,2.5,null],"b":"<&>\u0000"}`), json.RawMessage(`"ü"`), json.RawMessage(`9007199254740993`)}
+
+	largeJSON = json.RawMessage(`"` + strings.Repeat("long ", 400) + `"`) // it lies in a row of its own
 
 	executionStates = []job.ExecutionState{job.ExecutionScheduled, job.ExecutionQueued, job.ExecutionRunning, job.ExecutionCancelling,
 		job.ExecutionSucceeded, job.ExecutionPartiallySucceeded, job.ExecutionFailed, job.ExecutionTimedOut, job.ExecutionCancelled}
@@ -123,6 +126,9 @@ func (h *history) colour(s *job.Shard) {
 	s.LeasedAt, s.StartedAt, s.EndedAt, s.TimeoutAt, s.RetryAt, s.StopBy = h.instant(), h.instant(), h.instant(), h.instant(), h.instant(), h.instant()
 	s.ReportSeq, s.CheckpointSeq = h.rng.Int64N(1<<40), h.rng.Int64N(1<<40)
 	s.Checkpoint, s.Result = h.json(), h.json()
+	if h.rng.IntN(8) == 0 {
+		s.Checkpoint = largeJSON
+	}
 	s.Progress = job.Progress{Done: h.rng.Int64N(99), Total: h.rng.Int64N(99), Note: h.text()}
 	s.Error, s.Attempts = nil, nil
 	if h.rng.IntN(3) == 0 {

@@ -61,6 +61,7 @@ var retentionCases = []examCase{
 	}},
 	{"Retention/executions", func(tb TB, s store.Store) {
 		d := sit(tb, s)
+		d.level = engine.LevelRows // a row for each shard
 		old := d.ended(5, noon, noon+10)
 		long := d.ended(1, noon+1, noon+200) // planned early, ended late
 		edge := d.ended(1, noon+2, noon+100) // ended at the instant itself
@@ -82,6 +83,21 @@ var retentionCases = []examCase{
 			_, err := s.Execution(ctx, "ns", e.ID)
 			wantVerdict(tb, "what ended later stays", err, "ok")
 		}
+	}},
+	{"Retention/executions whose shards lie in blocks", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		old := d.ended(5, noon, noon+10)
+		young := d.ended(2, noon+150, noon+160)
+		for _, want := range []int{1, 1, 0} { // its row, and that of its block
+			n, err := s.SweepExecutions(ctx, "ns", noon+100, 1)
+			wantVerdict(tb, "SweepExecutions", err, "ok")
+			equal(tb, "rows", n, want)
+		}
+		_, err := s.Execution(ctx, "ns", old.ID)
+		wantVerdict(tb, "what is old", err, "not_found/execution_not_found")
+		shards, _, err := s.Shards(ctx, "ns", young.ID, store.Page{Limit: 10})
+		wantVerdict(tb, "Shards", err, "ok")
+		equal(tb, "shards that stay", len(shards), 2)
 	}},
 	{"Retention/an execution that a request waits for stays", func(tb TB, s store.Store) {
 		d := sit(tb, s)

@@ -114,7 +114,8 @@ func TakeOver(b *testing.B, open func(*testing.B) (store.Store, store.Fence)) {
 	for name, shape := range map[string]struct {
 		each  int
 		level int
-	}{"unsharded": {1, engine.Level}, "unsharded, of earlier versions": {1, 0}, "two shards each": {2, engine.Level}, "1,000 shards each": {1000, engine.Level}} {
+	}{"unsharded": {1, engine.Level}, "unsharded, of earlier versions": {1, 0}, "two shards each": {2, engine.Level}, "1,000 shards each": {1000, engine.Level},
+		"1,000 shards each, of earlier versions": {1000, engine.LevelRows}} {
 		b.Run(name, func(b *testing.B) {
 			s, f := open(b)
 			under(b, s, f, 100_000, shape.each, shape.level)
