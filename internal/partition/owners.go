@@ -34,6 +34,9 @@ type Owners interface {
 	Call(ctx context.Context, partition int, seen job.Epoch, ev engine.Event) (Reply, error)
 	// Wake hints that the partition's inbox has something. May be lost.
 	Wake(partition int)
+	// Hand is Wake for who has just written entries, and knows what a page of the inbox with this Seq would tell of them (see
+	// store.Trigger): an owner here that knows of nothing before them does not read them.
+	Hand(partition int, p engine.InboxPage)
 	// AwaitEntry waits until the owner has consumed an inbox entry; false when ctx ended first.
 	AwaitEntry(ctx context.Context, partition int, entry int64) bool
 	// Stats of every partition owned here.

@@ -28,7 +28,7 @@ func (t *tenure) load(ctx context.Context) error {
 	loaded.LeftOut = slices.Clone(t.seat.leftOut)
 	loaded.Takeover = t.seat.n.mono() < t.seat.takeover
 	t.seq.Store(loaded.Seq)
-	t.ahead = loaded.Seq
+	t.ahead, t.from = loaded.Seq, loaded.Seq
 	t.queue = []item{{event: loaded, kind: kindOf(loaded)}}
 	return nil
 }
@@ -217,7 +217,7 @@ func (t *tenure) take(n int) []item {
 		if it.call != nil && it.call.ctx.Err() != nil && !isSetAside(it) {
 			continue
 		}
-		if kind, page := pageKind(it.event); page {
+		if kind, page := pageKind(it.event); page && !it.handed {
 			t.reading.queued[kind]--
 		}
 		items = append(items, it)

@@ -150,8 +150,8 @@ func (c *commit) findBulk(ctx context.Context) error {
 	return err
 }
 
-// singles are the entries of the newest page of each inbox that have a row each, which never changes: who consumes nothing else
-// need not look for rows that hold many.
+// singles are entries that are known to have a row each, which never changes: of the newest page of each inbox, and of those that were
+// written here since. Who consumes nothing else need not look for rows that hold many.
 type singles struct {
 	mu sync.Mutex
 	of map[int]map[int64]bool
@@ -170,6 +170,22 @@ func (s *singles) note(partition int, entries []entry) {
 		s.of = map[int]map[int64]bool{}
 	}
 	s.of[partition] = ids
+}
+
+// add keeps some that were written; those of a partition that somebody else reads are forgotten now and then.
+func (s *singles) add(partition int, ids []int64) {
+	const most = 4096
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[int]map[int64]bool{}
+	}
+	if of := s.of[partition]; of == nil || len(of) >= most {
+		s.of[partition] = map[int64]bool{}
+	}
+	for _, id := range ids {
+		s.of[partition][id] = true
+	}
 }
 
 func (s *singles) have(partition int, ids []int64) bool {
