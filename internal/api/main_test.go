@@ -62,6 +62,9 @@ func (o *owners) Wake(int) {}
 // Hand is a wake.
 func (o *owners) Hand(p int, _ engine.InboxPage) { o.Wake(p) }
 
+// Expect waits for nothing.
+func (o *owners) Expect(int) func() { return func() {} }
+
 func (o *owners) AwaitEntry(ctx context.Context, _ int, _ int64) bool {
 	if o.consumes {
 		return true

@@ -58,6 +58,7 @@ type Control struct {
 	logLimit   int64
 	logDesk    *desk[store.LogChunk, store.LogAppended]
 	triggering *desks[store.Trigger, store.Triggered]
+	places     places
 	owners     partition.Owners
 	now        func() time.Time
 	random     io.Reader

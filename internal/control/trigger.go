@@ -122,12 +122,27 @@ func newTriggerDesk() *desk[store.Trigger, store.Triggered] {
 // triggers writes requests, all or none. A few of one job go in one transaction with what others ask of it at the same time: each
 // would wait for the same disk, and for locks of the same row.
 func (c *Control) triggers(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
-	write := c.writeTriggers
 	if len(all) == 0 || len(all) > deskItems ||
 		slices.ContainsFunc(all, func(t store.Trigger) bool { return t.Namespace != all[0].Namespace || t.Job != all[0].Job }) {
-		return write(ctx, all)
+		return c.writeTriggers(ctx, all)
 	}
-	return c.triggering.put(ctx, all[0].Namespace+"/"+all[0].Job, all, write)
+	name := all[0].Namespace + "/" + all[0].Job
+	return c.triggering.put(ctx, name, all, func(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
+		defer c.expect(name)()
+		made, err := c.writeTriggers(ctx, all)
+		if err == nil {
+			c.places.put(name, made[0].Partition)
+		}
+		return made, err
+	})
+}
+
+// expect tells the owner of a job that something is coming, as far as it is known who that is.
+func (c *Control) expect(name string) (done func()) {
+	if p, known := c.places.of(name); known {
+		return c.owners.Expect(p)
+	}
+	return func() {}
 }
 
 // writeTriggers writes requests, and tells their owners.

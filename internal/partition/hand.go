@@ -1,6 +1,8 @@
 package partition
 
 import (
+	"time"
+
 	"github.com/taktsched/takt/internal/engine"
 )
 
@@ -26,4 +28,16 @@ func (t *tenure) takeHanded(p engine.InboxPage) {
 	for _, ev := range t.digestible(p) {
 		t.queue = append(t.queue, item{event: ev, kind: kindOf(ev), handed: true, at: now})
 	}
+}
+
+// handWait is the longest wait for a page that is being written. That takes about as long as a commit, which the page would have to
+// wait for otherwise; a database with one writer at a time would make the commit wait, too.
+const handWait = 10 * time.Millisecond
+
+// untilHanded is how long what is queued may wait for a page that is being written: both are one commit then.
+func (t *tenure) untilHanded(now time.Duration) time.Duration {
+	if t.expected.Load() <= 0 || len(t.queue) == 0 || t.queue[len(t.queue)-1].handed {
+		return 0
+	}
+	return t.queue[0].at + handWait - now
 }

@@ -130,7 +130,9 @@ func TestHandedLate(t *testing.T) {
 		}
 		var page engine.InboxPage
 		tr, err := st.Trigger(t.Context(), store.Trigger{Namespace: "default", Job: "one", Execution: job.RequestedID(at, [10]byte{7}), Request: engine.Request{At: at},
-			Told: func(_ int, seq int64, e *engine.Entry) { page = engine.InboxPage{Seq: seq, Entries: []engine.Entry{*e}} }},
+			Told: func(_ int, seq int64, e *engine.Entry) {
+				page = engine.InboxPage{Seq: seq, Entries: []engine.Entry{*e}}
+			}},
 			func(job.Definition) int { return 0 })
 		if err != nil {
 			t.Fatal(err)
@@ -181,4 +183,40 @@ func soleNode(t *testing.T, st *sqlite.Store) (node *partition.Node, end func())
 			t.Error(err)
 		}
 	}
+}
+
+// What is reported while entries are written waits for them a moment, and goes with them; when they do not come, it goes without.
+func TestExpected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &memory{}
+		r := newRig(t, st, nil)
+		time.Sleep(time.Second + 100*time.Millisecond)
+		before, begun := st.commits(), time.Now()
+		done := r.node.Expect(0)
+		first := r.report("a")
+		time.Sleep(time.Millisecond)
+		pending(t, "a report beside entries that are written", first)
+		st.put(1, engine.EntryTrigger)
+		r.node.Hand(0, st.page(1))
+		done()
+		<-first
+		if took, n := time.Since(begun), st.commits()-before; took != time.Millisecond || n != 1 {
+			t.Errorf("%d commits in %v", n, took)
+		}
+		time.Sleep(time.Second)
+		begun = time.Now()
+		done = r.node.Expect(0)
+		<-r.report("a")
+		if took := time.Since(begun); took < 5*time.Millisecond || took > 20*time.Millisecond {
+			t.Errorf("a report waited %v for entries that do not come", took)
+		}
+		done()
+		begun = time.Now()
+		<-r.report("a")
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("a report waited %v for nothing", took)
+		}
+		r.node.Expect(7)()
+		r.end()
+	})
 }

@@ -75,6 +75,8 @@ func (t *tenure) mayStep() int {
 		return t.mayStepAlone(now)
 	case t.flight == nil && t.reading.soon(now, t.cfg.Gather):
 		return -1 // a page is about to arrive: take it with the rest
+	case t.flight == nil && t.untilHanded(now) > 0:
+		return -1 // likewise
 	case t.flight != nil:
 		// What comes while a commit is on the way forms the next group. A beat is worth a step of its
 		// own: its answer may rest on no commit, and a slow database must not cost anybody a lease.
@@ -156,7 +158,7 @@ func (t *tenure) sleepFor() time.Duration {
 		if len(t.queue) > 0 {
 			work = min(work, t.untilGathered(now))
 		}
-		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather)))
+		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather), t.untilHanded(now)))
 	}
 	return max(d, 0)
 }

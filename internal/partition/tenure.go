@@ -40,6 +40,7 @@ type tenure struct {
 	calls     chan *call            // written by callers
 	gone      chan engine.ReplyID   // written by callers that gave up
 	wake      chan struct{}         // written by anybody
+	expected  atomic.Int32          // pages that will be handed over; written by anybody
 	handed    chan engine.InboxPage // written by anybody; what does not fit in is read
 	committed chan committed        // written by the commit's goroutine
 	pages     chan page             // written by the readers
