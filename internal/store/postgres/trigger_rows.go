@@ -15,8 +15,12 @@ func (w *triggers) payload(n int) payload {
 	return p
 }
 
+// run is entries that lie in one row.
+type run struct{ from, n int }
+
 // bulk puts n entries into one row.
 func (w *triggers) bulk(from, n int) question {
+	w.rows = append(w.rows, run{from, n})
 	first := w.entries[from]
 	t := &w.all[first]
 	d := w.jobs[[2]string{t.Namespace, t.Job}]
@@ -80,13 +84,17 @@ func (w *triggers) seqsNow() (all []question) {
 // tell says what owners need to know of the entries, once they are committed. None of them is there before that, so that the
 // commits up to the one that was seen took none of them.
 func (w *triggers) tell(known *singles) {
-	alone := map[int][]int64{}
+	alone, rows := map[int][]int64{}, map[int][]store.BulkRow{}
 	for _, n := range w.alone {
 		out := &w.out[w.entries[n]]
 		alone[out.Partition] = append(alone[out.Partition], out.Entry)
 	}
-	for p, ids := range alone {
-		known.add(p, ids)
+	for _, r := range w.rows {
+		at := w.out[w.entries[r.from]].Partition
+		rows[at] = append(rows[at], store.BulkRow{ID: w.numbers[r.from+r.n-1], Items: r.n})
+	}
+	for p := range w.seqs {
+		known.add(p, alone[p], rows[p])
 	}
 	for n, i := range w.entries {
 		t, out := &w.all[i], &w.out[i]

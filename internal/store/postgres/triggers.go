@@ -76,6 +76,7 @@ type triggers struct {
 	params    []json.RawMessage
 	numbers   []int64       // for entries, in their order; a single trigger gets one when it is written
 	alone     []int         // places of entries with a row of their own
+	rows      []run         // of others
 	seqs      map[int]int64 // newest commits, by partition
 }
 
