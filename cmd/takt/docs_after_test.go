@@ -40,4 +40,10 @@ of a parent adds nothing for a child that was decided before. A parent whose exe
 
 ^schedule: {delay: 5m}^ is a delay after the end of the last execution that the schedule made, whatever became of it; the first one comes that long after the job's
 creation. While one waits or runs there is no next instant. One that comes due while no server runs is late, not missed.
+
+## Edits while nobody plans
+
+An edit of a job or of a calendar may be written while no server plans the job: right after a crash, or while its partition is handed over. Each instant is judged by
+what was written before it. What came due under an older revision is recorded as missed (^takt missed JOB^ lists it); what comes due under the newest one is
+on time or caught up, as ^misfire^ says; a schedule whose instants the edits leave as they were catches up all that it missed.
 `)

@@ -89,7 +89,9 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Bac
 	if r.MaxParallel > 1 && d.Spec.OverlapOf() != job.OverlapAllow {
 		note = "the overlap policy of the job lets one execution run at a time; overlap allow lets more"
 	}
-	b.Spec.Total, err = countRange(d, b.From, b.To)
+	if b.Spec.Total, err = countRange(d, b.From, b.To); err == nil && b.Spec.Total == 0 {
+		note = "the range has no planned instant of the job: nothing runs"
+	}
 	return b, note, err
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// keepTo gives a revision of a job the calendars as they were at an instant: a store gives it the newest.
+// keepTo gives a revision of a job the calendars as they were at an instant: a store gives it the newest. The instant at which
+// one was written is the old one's, as an owner takes it (engine, past.go).
 func (c *Control) keepTo(ctx context.Context, d *job.Definition, at job.Instant) (*job.Definition, error) {
 	if d == nil {
 		return nil, nil //nolint:nilnil // no revision was in force
@@ -19,7 +20,7 @@ func (c *Control) keepTo(ctx context.Context, d *job.Definition, at job.Instant)
 	was := *d
 	was.Calendars = maps.Clone(d.Calendars)
 	for _, name := range d.Spec.Calendars() {
-		if newest := d.Calendars[name]; newest != nil && newest.UpdatedAt <= at {
+		if newest := d.Calendars[name]; newest != nil && newest.UpdatedAt < at {
 			continue
 		}
 		found, err := c.calendarAt(ctx, d.Namespace, name, at)
@@ -50,7 +51,7 @@ func (c *Control) calendarAt(ctx context.Context, namespace, name string, at job
 			if rows[i].Deleted {
 				continue
 			}
-			if found = &rows[i].Calendar; found.UpdatedAt <= at {
+			if found = &rows[i].Calendar; found.UpdatedAt < at {
 				return found, nil
 			}
 		}
@@ -150,7 +151,7 @@ func (x *Explanation) keeps() string {
 func lastWritten(d *job.Definition, upTo job.Instant) (what string, at job.Instant) {
 	what, at = fmt.Sprintf("revision %d", d.Revision), d.UpdatedAt
 	for _, name := range d.Spec.Calendars() {
-		if c := d.Calendars[name]; c != nil && c.UpdatedAt > at && c.UpdatedAt <= upTo {
+		if c := d.Calendars[name]; c != nil && c.UpdatedAt > at && c.UpdatedAt < upTo {
 			what, at = fmt.Sprintf("revision %d of calendar %s", c.Revision, name), c.UpdatedAt
 		}
 	}

@@ -64,7 +64,7 @@ func (c *Control) revisionsAt(ctx context.Context, namespace, name, text string)
 					return ev, err
 				}
 			}
-			if d.UpdatedAt <= ev.At {
+			if d.UpdatedAt < ev.At || d.Revision == 1 && d.UpdatedAt == ev.At { // the instant of an edit is the old revision's
 				ev.InForce = d
 				return ev, nil
 			}

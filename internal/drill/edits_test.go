@@ -8,6 +8,7 @@ import (
 	"time"
 
 	takt "github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/control"
 	"github.com/taktsched/takt/internal/drill"
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
@@ -132,10 +133,15 @@ func playEdits(t *testing.T, seed uint64) {
 		done := make(chan struct{})
 		c.wg.Go(func() { // it has the dice until it is done
 			defer close(done)
-			if which == editJobs {
-				e.putCalendar()
-			} else {
-				e.putJob(which)
+			for range 1 + how { // several may be written before one is taken in
+				if which == editJobs {
+					e.putCalendar()
+				} else {
+					e.putJob(which)
+				}
+				if how == 2 {
+					time.Sleep(1100 * time.Millisecond)
+				}
 			}
 		})
 		time.Sleep(alive)
@@ -146,14 +152,31 @@ func playEdits(t *testing.T, seed uint64) {
 		time.Sleep(time.Duration(8+e.dice.IntN(8)) * time.Second)
 	}
 	end := time.Now().Add(-3 * time.Second)
+	e.explained(seed, begin, end)
 	h := c.close()
+	checked := 0
 	for i := range e.of {
-		e.judge(t, seed, h, i, begin, end)
+		checked += e.judge(t, seed, h, i, begin, end)
+	}
+	if checked < 10*editJobs {
+		t.Errorf("seed %d: only %d instants were certain", seed, checked)
 	}
 }
 
-// judge compares what became of each second with what the versions of a job say.
-func (e *editor) judge(t *testing.T, seed uint64, h *drill.History, i int, begin, end time.Time) {
+// explained asks about each second: nothing may be without a reason.
+func (e *editor) explained(seed uint64, begin, end time.Time) {
+	for i := range e.of {
+		for at := begin.Truncate(time.Second); at.Before(end); at = at.Add(time.Second) {
+			got, err := e.c.people.Explain(e.c.t.Context(), editName(i), at.Format(time.RFC3339))
+			if err != nil || got.Verdict == string(control.VerdictUnexplained) {
+				e.c.t.Errorf("seed %d: %s at %s: %s %s, %v", seed, editName(i), at.Format(time.TimeOnly), got.Verdict, got.Text, err)
+			}
+		}
+	}
+}
+
+// judge compares what became of each second with what the versions of a job say; it tells how many of them were certain.
+func (e *editor) judge(t *testing.T, seed uint64, h *drill.History, i int, begin, end time.Time) int {
 	name, all := editName(i), e.of[i]
 	fates := map[job.Instant]int{}
 	for _, x := range h.Executions {
@@ -199,8 +222,6 @@ func (e *editor) judge(t *testing.T, seed uint64, h *drill.History, i int, begin
 			open++
 		}
 	}
-	if checked < 10 {
-		t.Errorf("seed %d: %s: only %d instants were certain", seed, name, checked)
-	}
 	t.Logf("seed %d: %s: %d versions, %d instants were certain, %d of one of two versions", seed, name, len(all), checked, open)
+	return checked
 }

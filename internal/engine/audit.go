@@ -101,6 +101,9 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 		at = d.behind(at, decided)
 	}
 	for _, x := range decided { // a range says how many it has
+		if x.To < from {
+			continue // under what the job said before
+		}
 		if n, _, done := schedule.Count(d.sched, x.From.Add(-time.Millisecond).Time(), x.To.Time(), auditMax*e.cfg.CatchUpMax); done && int64(n) > x.Count {
 			unexplained, first, last = unexplained+int64(n)-x.Count, x.From, x.To
 		}

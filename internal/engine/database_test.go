@@ -19,6 +19,7 @@ type database struct {
 	live      map[job.ExecutionID]*record
 	history   map[job.ExecutionID]*record
 	revisions map[job.UID][]*job.Definition
+	calendars map[string][]job.Calendar // all revisions by name
 	cursors   map[cursorKey]job.Cursor
 	sessions  map[job.SessionID]job.Session
 	partition int
@@ -46,7 +47,7 @@ type cursorKey struct {
 
 func newDatabase() *database {
 	d := &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{}, mates: map[int]*database{},
-		revisions: map[job.UID][]*job.Definition{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{},
+		revisions: map[job.UID][]*job.Definition{}, calendars: map[string][]job.Calendar{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{},
 		behind: map[int64]bool{}, planners: map[job.UID]int{}, homes: map[job.UID]int{}, entries: new(int64)}
 	d.mates[0] = d
 	return d
@@ -58,6 +59,7 @@ func (d *database) mate(partition int) *database {
 		return m
 	}
 	m := newDatabase()
+	m.calendars = d.calendars
 	m.partition, m.mates, m.revisions, m.cursors, m.planners, m.homes, m.entries = partition, d.mates, d.revisions, d.cursors, d.planners, d.homes, d.entries
 	d.mates[partition] = m
 	return m
@@ -73,6 +75,7 @@ func (d *database) planner(u job.UID) int {
 func (d *database) copy() *database {
 	c := *d
 	c.live, c.history = copyRecords(d.live), copyRecords(d.history)
+	c.calendars = maps.Clone(d.calendars)
 	c.revisions, c.cursors, c.sessions = maps.Clone(d.revisions), maps.Clone(d.cursors), maps.Clone(d.sessions)
 	c.inbox, c.behind = slices.Clone(d.inbox), maps.Clone(d.behind)
 	c.mates = map[int]*database{d.partition: &c}
@@ -327,6 +330,9 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 				if (c.Held != 0 || c.Owed != 0) && c.Revision != e.Definition.Revision {
 					e.Before = d.revision(e.Job, c.Revision)
 				}
+			}
+			if e.WantsPast() {
+				e.Past = d.past(e.Job)
 			}
 			p.Entries = append(p.Entries, e)
 		}

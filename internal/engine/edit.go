@@ -3,9 +3,9 @@ package engine
 import (
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // jobChanged takes in the newest revision of a job, and whether it is paused. What was due under the old one
@@ -19,7 +19,12 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	}
 	e.plan()
 	cursors := e.cursorsOf(def.UID, entry)
+	held := anyHeld(cursors)
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
+		return false
+	}
+	from, done := e.settlePast(entry, cursors, held)
+	if !done {
 		return false
 	}
 	e.settleDebts(entry, cursors)
@@ -37,7 +42,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
 		c.Failures = failures
-		e.replan(def, s, c, last, entry.runsStill(s.ID))
+		e.replan(def, s, c, last, from, entry.runsStill(s.ID))
 	}
 	e.due.debts.of(def.UID, e.due.jobs[def.UID])
 	kept := len(def.Spec.Schedules) > 0
@@ -71,9 +76,9 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	return true
 }
 
-// replan sets the cursor of one schedule for a new revision: its next instant lies behind now and behind
-// last, the newest one that any schedule of the job consumed (now may be earlier: another server's clock).
-func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last job.Instant, runs bool) {
+// replan sets the cursor of one schedule for a new revision: its next instant lies behind from, as settlePast says, and behind
+// last, the newest one that any schedule of the job consumed.
+func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last, from job.Instant, runs bool) {
 	e.unfollow(dueKey{def.UID, s.ID})
 	d := &dueEntry{def: def, spec: s}
 	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Stamp: def.Stamp(), Last: last,
@@ -89,27 +94,28 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 		e.keepDue(d)
 		return
 	}
-	consumed := max(last, e.fillsPast(def.UID))
-	last = max(consumed, e.now.Wall)
-	if at := job.InstantOf(s.At); c.Job.IsZero() && at > 0 && at >= def.UpdatedAt && at <= last {
-		last = at - 1 // a one-shot that came due between its writing and now is not of the past
+	since := e.now.Wall
+	if from != 0 {
+		since = min(since, from)
 	}
-	if at := job.InstantOf(s.At); at > 0 && at <= e.now.Wall && c.Last < at && c.Next == 0 && !c.Job.IsZero() && !def.Spec.Disabled {
+	at := job.InstantOf(s.At)
+	switch {
+	case at == 0 || at > since:
+	case c.Job.IsZero() && at >= def.UpdatedAt:
+		since = at - 1 // a one-shot for the instant of its writing is not of the past
+	case c.Last < at && c.Next == 0 && !c.Job.IsZero() && !def.Spec.Disabled:
 		e.decide(def, s.ID, job.DecisionMissed, job.ReasonPassed, at, at, 1) // a one-shot that nothing fired
 		d.cursor.Last = max(d.cursor.Last, at)
 	}
-	owes := c.Next != 0 && c.Next <= e.now.Wall && e.owes(d, c)
 	switch {
-	case s.UsedUp(c.Runs):
-	case owes:
+	case s.UsedUp(c.Runs) || def.Spec.Disabled:
+	case from == 0 && c.Next != 0 && c.Next <= e.now.Wall && schedule.Matches(d.sched, c.Next.Time()):
 		d.cursor.Next = c.Next
-	case !def.Spec.Disabled:
-		if c.Next != 0 && c.Next <= e.now.Wall { // nobody planned: what came since the revision was written is its own to catch up
-			last = min(last, max(consumed, def.UpdatedAt-1, c.Next))
-		}
-		if next, ok := d.sched.Next(last.Time()); ok {
-			d.cursor.Next = job.InstantOf(next)
-		}
+	default:
+		d.cursor.Next = nextAfter(d.sched, max(last, since, e.fillsPast(def.UID)))
+	}
+	if at := c.Next; c.Revision == def.Revision && at > c.Last && at <= e.now.Wall && at != d.cursor.Next && !hasInstant(def, at) {
+		e.closed(d, &c)
 	}
 	d.hold()
 	e.writeCursor(d.cursor)
@@ -131,14 +137,12 @@ func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
 // settleDebts decides what a job owes and will not run: it is paused or disabled, or the schedule that owes it is not
 // there any more as it was. What an unchanged schedule owes runs on.
 func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
-	def, old := entry.Definition, entry.Definition
-	if entry.Before != nil {
-		old = entry.Before
-	}
+	def := entry.Definition
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed == 0 {
 			continue
 		}
+		old := entry.under(&c)
 		kind, why := job.DecisionMissed, job.ReasonMisfireGiven
 		switch {
 		case def.Pause.Covers(e.now.Wall):
@@ -151,6 +155,14 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.writeCursor(c)
 	}
+}
+
+// under is the revision that a cursor was computed from. (An earlier entry of the page may have taken the newest one in.)
+func (entry *Entry) under(c *job.Cursor) *job.Definition {
+	if entry.Before != nil && c.Revision != entry.Definition.Revision {
+		return entry.Before
+	}
+	return entry.Definition
 }
 
 // sameSchedule tells whether two revisions of a job mean the same by a schedule's name, whatever bounds its runs.
@@ -167,21 +179,19 @@ func sameSchedule(x, y *job.Definition, id string) bool {
 	return reflect.DeepEqual(find(x), find(y)) && find(x) != nil
 }
 
-// owes tells what becomes of an instant that was due under the old revision and that nobody planned: the
-// server was away. When the new revision has it too, it is caught up like any other, together with what
-// followed it. Else it is a decision: what the old revision said is not known any more.
-func (e *Engine) owes(d *dueEntry, c job.Cursor) bool {
-	at := c.Next
-	if !d.def.Spec.Disabled {
-		if next, ok := d.sched.Next(at.Add(-time.Millisecond).Time()); ok && job.InstantOf(next) == at {
-			return true
-		}
+// closed tells what became of the instant that came next before a calendar was changed, and came due when the change, which
+// closes it, was written already and not taken in.
+func (e *Engine) closed(d *dueEntry, c *job.Cursor) {
+	if d.cursor.Next == 0 || d.cursor.Next > c.Next {
+		d.cursor.Last = max(d.cursor.Last, c.Next)
 	}
-	d.cursor.Last = max(d.cursor.Last, at)
-	kind, why := job.DecisionMissed, job.ReasonMissedDown
-	if c.Revision == d.def.Revision && c.Stamp != d.cursor.Stamp {
-		kind, why = job.DecisionSkipped, job.ReasonClosed
-	}
-	e.decide(d.def, d.cursor.Schedule, kind, why, at, at, 1)
-	return false
+	e.decide(d.def, d.cursor.Schedule, job.DecisionSkipped, job.ReasonClosed, c.Next, c.Next, 1)
+}
+
+// hasInstant tells that some schedule of a revision has an instant.
+func hasInstant(def *job.Definition, at job.Instant) bool {
+	return slices.ContainsFunc(def.Spec.Schedules, func(s job.Schedule) bool {
+		sched := scheduleOf(def, s.ID)
+		return sched != nil && schedule.Matches(sched, at.Time())
+	})
 }

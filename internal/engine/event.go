@@ -267,6 +267,7 @@ type Entry struct {
 
 	Definition *job.Definition // newest revision of Job, its last one when it was deleted; nil when that is not known
 	Before     *job.Definition // the revision that Cursors were computed from, when one of them is Held or Owed and it is another one
+	Past       *Past           // when WantsPast
 	Cursors    []job.Cursor    // of Job
 	Planner    int             // partition that plans Job: that of its cursors, or, when it has none, the one it was created in
 	Place      int             // partition of the pool in the newest revision of Job

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -144,10 +145,7 @@ func (e *Engine) settlePauses(entry Entry, cursors map[string]job.Cursor) bool {
 		if c.Held == 0 {
 			continue
 		}
-		def := entry.Definition
-		if entry.Before != nil {
-			def = entry.Before
-		}
+		def := entry.under(&c)
 		before := e.now.Wall + 1
 		if c.Next != 0 && c.Next <= e.now.Wall {
 			before = c.Next // the pause had ended by itself
@@ -187,28 +185,26 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		return true
 	}
 	cursors := e.cursorsOf(def.UID, entry)
+	held := anyHeld(cursors)
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
 	}
-	old := def
-	if entry.Before != nil {
-		old = entry.Before
+	withNew(def, cursors)
+	from, done := e.settlePast(entry, cursors, held)
+	if !done {
+		return false
 	}
 	e.unfollowJob(def.UID)
 	e.unwatch(def.UID)
 	e.pokeWaits(def.UID)
-	done := true
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed != 0 {
-			e.giveUp(def, scheduleOf(old, c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted)
+			e.giveUp(def, scheduleOf(entry.under(&c), c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted)
 		}
-		if s := scheduleOf(def, c.Schedule); s != nil && c.Next != 0 && c.Next <= e.now.Wall {
-			left, all := e.pass(def, s, &c, c.Next, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
-			if !all {
-				c.Next, done = left, false
-				e.writeCursor(c)
-				continue
-			}
+		if left := e.deletedLeft(def, &c, from); left != 0 {
+			c.Next, done = left, false
+			e.writeCursor(c)
+			continue
 		}
 		e.dropCursor(c)
 	}
@@ -220,4 +216,28 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 	}
 	e.fact(Fact{Kind: FactJobDeleted, Job: def.Namespace + "/" + def.Name, Count: def.Revision, Note: def.Deleted.Reason})
 	return true
+}
+
+// deletedLeft decides what was due of a schedule when its job was deleted. left is the first instant that is left for the
+// next step; 0: none is.
+func (e *Engine) deletedLeft(def *job.Definition, c *job.Cursor, from job.Instant) (left job.Instant) {
+	i := slices.IndexFunc(def.Spec.Schedules, func(s job.Schedule) bool { return s.ID == c.Schedule })
+	sched := scheduleOf(def, c.Schedule)
+	if i < 0 || sched == nil {
+		return 0
+	}
+	if at := oldestOf(def, &def.Spec.Schedules[i], c, from); at != 0 && at <= e.now.Wall {
+		left, _ = e.pass(def, sched, c, at, e.now.Wall+1, job.DecisionSkipped, job.ReasonJobDeleted)
+	}
+	return left
+}
+
+// anyHeld tells that a pause holds back what was due.
+func anyHeld(cursors map[string]job.Cursor) bool {
+	for _, c := range cursors {
+		if c.Held != 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -13,7 +13,7 @@ import (
 // doCalendar writes a new revision of a calendar, and an entry for each job that names it.
 func (s *scenario) doCalendar(c *command) error {
 	name := c.arg(0)
-	next := &job.Calendar{Namespace: "default", Name: name, Revision: 1}
+	next := &job.Calendar{Namespace: "default", Name: name, Revision: 1, UpdatedAt: s.wall()}
 	if old := s.calendars[name]; old != nil {
 		next.Revision = old.Revision + 1
 	}
@@ -29,6 +29,7 @@ func (s *scenario) doCalendar(c *command) error {
 		s.calendars = map[string]*job.Calendar{}
 	}
 	s.calendars[name] = next
+	s.db.calendars[name] = append(s.db.calendars[name], *next)
 	for _, of := range slices.Sorted(maps.Keys(s.jobs)) {
 		if !slices.Contains(s.jobs[of].Spec.Calendars(), name) {
 			continue
@@ -50,4 +51,20 @@ func (s *scenario) calendarsOf(d *job.Definition) map[string]*job.Calendar {
 		}
 	}
 	return found
+}
+
+// past is all that a job and its calendars ever said.
+func (d *database) past(u job.UID) *engine.Past {
+	var p engine.Past
+	for _, r := range slices.Backward(d.revisions[u]) {
+		if r.Revision != d.newest(u).Revision {
+			p.Revisions = append(p.Revisions, r)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.calendars)) {
+		for _, c := range slices.Backward(d.calendars[name]) {
+			p.Calendars = append(p.Calendars, c)
+		}
+	}
+	return &p
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -174,6 +175,11 @@ func (j *joining) join(r *link, partition int, e *entry) (err error) {
 	if e.Before, err = before(r, j.known, e.Definition, e.Cursors); err != nil {
 		return err
 	}
+	if e.WantsPast() {
+		if e.Past, err = past(r, j.known, &e.Entry); err != nil {
+			return err
+		}
+	}
 	if err := store.JoinRunning(&e.Entry, func(id job.ExecutionID) (bool, error) {
 		if r == nil {
 			return false, errMore
@@ -219,4 +225,32 @@ func before(r *link, known definitions, d *job.Definition, cursors []job.Cursor)
 		}
 	}
 	return old, nil
+}
+
+// past (without a link: errMore) is what a job and its calendars said before.
+func past(r *link, known definitions, e *engine.Entry) (*engine.Past, error) {
+	if r == nil {
+		return nil, errMore
+	}
+	var p engine.Past
+	for _, n := range store.PastRevisions(e) {
+		d, err := known.get(r, version{e.Job, n})
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			p.Revisions = append(p.Revisions, d)
+		}
+	}
+	for _, name := range store.PastCalendars(e.Definition, p.Revisions) {
+		if err := calendarRevisions(r, e.Definition.Namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
+			if !v.Deleted {
+				p.Calendars = append(p.Calendars, v.Calendar)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return &p, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -84,6 +85,11 @@ func (r *joiner) join(e *entry) (err error) {
 	if e.Before, err = before(r.link, r.known, e.Definition, of.Cursors); err != nil {
 		return err
 	}
+	if e.WantsPast() {
+		if e.Past, err = past(r.link, r.known, &e.Entry); err != nil {
+			return err
+		}
+	}
 	if e.Kind == engine.EntryBackfill {
 		if e.Backfill, err = findBackfill(r.link, e.Execution); err != nil {
 			return err
@@ -121,4 +127,29 @@ func before(r *link, known definitions, d *job.Definition, cursors []job.Cursor)
 		}
 	}
 	return old, nil
+}
+
+// past is what a job and its calendars said before.
+func past(r *link, known definitions, e *engine.Entry) (*engine.Past, error) {
+	var p engine.Past
+	for _, n := range store.PastRevisions(e) {
+		d, err := known.get(r, version{e.Job, n})
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			p.Revisions = append(p.Revisions, d)
+		}
+	}
+	for _, name := range store.PastCalendars(e.Definition, p.Revisions) {
+		if err := calendarRevisions(r, e.Definition.Namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
+			if !v.Deleted {
+				p.Calendars = append(p.Calendars, v.Calendar)
+			}
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return &p, nil
 }

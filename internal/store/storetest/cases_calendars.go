@@ -134,6 +134,57 @@ var calendarCases = []examCase{
 		wantVerdict(tb, "Job", err, "ok")
 		equal(tb, "a cursor is changed", row.Cursors, []job.Cursor{c})
 	}},
+	{"Calendars/what was said before comes with an entry", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{putCalendar("cn"), putCalendar("us")}})
+		d.putJob("a", 1, keepsTo("cn"))
+		c := job.Cursor{Job: job.UID{1}, Schedule: "main", Revision: 1, Stamp: 1, Next: endOfTime}
+		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
+		past := func() string {
+			page, err := s.InboxPage(ctx, 0, 1000)
+			wantVerdict(tb, "InboxPage", err, "ok")
+			text := ""
+			for _, e := range page.Entries {
+				if e.Past == nil {
+					return "none"
+				}
+				text = ""
+				for _, d := range e.Past.Revisions {
+					text += fmt.Sprintf("%d%v ", d.Revision, d.Spec.Calendars())
+				}
+				for _, c := range e.Past.Calendars {
+					text += fmt.Sprintf("%s %d %s ", c.Name, c.Revision, c.UpdatedAt)
+				}
+			}
+			return text
+		}
+		at := func(name string, at job.Instant, days ...string) store.PutCalendar {
+			p := putCalendar(name, days...)
+			p.At = at
+			return p
+		}
+		d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{at("cn", noon+4, "MON")}})
+		equal(tb, "one change, nothing due before it", past(), "none")
+		c.Next = noon + 4
+		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
+		equal(tb, "one change, and what was due", past(), fmt.Sprintf("cn 2 %s cn 1 %s ", noon+4, noon+3))
+		c.Next = endOfTime
+		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
+		d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{at("cn", noon+5, "TUE")}})
+		equal(tb, "two changes", past(), fmt.Sprintf("cn 3 %s cn 2 %s cn 1 %s ", noon+5, noon+4, noon+3))
+		d.putJob("a", 1, keepsTo("us"))
+		d.putJob("a", 1, keepsTo())
+		equal(tb, "of the job, too", past(), fmt.Sprintf("2[us] 1[cn] cn 3 %s cn 2 %s cn 1 %s us 1 %s ", noon+5, noon+4, noon+3, noon+3))
+		c.Revision, c.Stamp = 3, 0
+		d.commit(engine.Batch{Cursors: []job.Cursor{c}})
+		equal(tb, "taken in", past(), "none")
+		for n := range engine.PastMax + 3 {
+			d.putJob("a", 1, job.Spec{Pool: "p", Handler: fmt.Sprint("h", n)})
+		}
+		page, _ := s.InboxPage(ctx, 0, 1000)
+		p := page.Entries[0].Past.Revisions
+		equal(tb, "the newest, and the cursor's", []any{len(p), p[0].Revision, p[len(p)-1].Revision}, []any{engine.PastMax + 1, int64(engine.PastMax + 5), int64(3)})
+	}},
 	{"Calendars/lives of a name", func(tb TB, s store.Store) {
 		d := sit(tb, s)
 		first := d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{putCalendar("cn")}}).Calendars[0].Calendar

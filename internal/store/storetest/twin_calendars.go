@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -183,4 +184,41 @@ func (w *twin) DeleteCalendar(_ context.Context, d store.DeleteCalendar) (job.Ca
 	v.Calendar.UpdatedAt = d.At
 	w.addRevision(at, v)
 	return *c, nil
+}
+
+// past is what the job of an entry said since its cursors.
+func (w *twin) past(e *engine.Entry) *engine.Past {
+	if !e.WantsPast() {
+		return nil
+	}
+	var p engine.Past
+	names := map[string]bool{}
+	for n := e.Definition.Revision; n > 0; n-- {
+		of := func(c job.Cursor) bool { return c.Revision == n }
+		since := func(c job.Cursor) bool { return c.Revision <= n }
+		recent := e.Definition.Revision-n <= engine.PastMax && slices.ContainsFunc(e.Cursors, since)
+		if n < e.Definition.Revision && !recent && !slices.ContainsFunc(e.Cursors, of) {
+			continue
+		}
+		d := w.definition(e.Job, n)
+		if n < e.Definition.Revision {
+			p.Revisions = append(p.Revisions, d)
+		}
+		for _, name := range d.Spec.Calendars() {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		c := w.calendars[jobName{e.Definition.Namespace, name}]
+		if c == nil {
+			continue
+		}
+		for i := len(c.revisions) - 1; i >= 0 && i >= len(c.revisions)-engine.PastMax; i-- {
+			if v := c.revisions[i]; !v.Deleted {
+				v.Calendar.CreatedAt = c.created
+				p.Calendars = append(p.Calendars, v.Calendar)
+			}
+		}
+	}
+	return &p
 }

@@ -73,6 +73,7 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 						e.Before = w.definition(e.Job, c.Revision)
 					}
 				}
+				e.Past = w.past(&e.Entry)
 			}
 			for _, c := range e.Cursors {
 				if _, lives := w.live[e.NewestOf(c)]; lives {

@@ -1,0 +1,356 @@
+package engine
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
+)
+
+// A job, or a calendar that it keeps to, may be edited several times while nobody plans it. Each instant belongs to what
+// was in force at it, as it was written (an edit's own instant to what was before). What nobody planned under a version
+// that means something else than the newest becomes a decision here; from the newest version on, and those right before it
+// that have the same instants, planning goes on as after any outage. That is judged for the job as a whole: two schedules
+// of one may share an instant, which must not have an execution and a decision (R4).
+
+// PastMax bounds the revisions that Past brings, of the job and of each calendar: the newest ones. Of a job that is edited
+// more often while nobody plans, the revisions between the cursors' and those are as if they had not been.
+const PastMax = 16
+
+// Past is what a job and its calendars said before, as far back as the cursors know.
+type Past struct {
+	Revisions []*job.Definition // of the job, but the newest, newest first: PastMax and the one that each cursor is of
+	Calendars []job.Calendar    // revisions of the calendars that these and the newest name, deletions left out, newest first: PastMax of each
+}
+
+// version is what was in force at the instants in (from, to].
+type version struct {
+	def      *job.Definition
+	from, to job.Instant
+}
+
+// written is when the last change of what a definition says was written: its own, or a calendar's.
+func written(def *job.Definition) job.Instant {
+	at := def.UpdatedAt
+	for _, name := range def.Spec.Calendars() {
+		if c := def.Calendars[name]; c != nil {
+			at = max(at, c.UpdatedAt)
+		}
+	}
+	return at
+}
+
+// isOld tells that a cursor was computed from something else than what its job says now.
+func isOld(c *job.Cursor, def *job.Definition) bool {
+	return c.Revision != def.Revision || c.Stamp != def.Stamp()
+}
+
+// onceSince tells that all that has changed since a cursor was computed was written at one instant.
+func onceSince(c *job.Cursor, def *job.Definition) bool {
+	at, together := written(def), int64(0)
+	for _, name := range def.Spec.Calendars() {
+		if k := def.Calendars[name]; k != nil && k.UpdatedAt == at {
+			together++
+		}
+	}
+	switch def.Revision - c.Revision {
+	case 0:
+		return def.Stamp() == c.Stamp+together
+	case 1:
+		return def.Stamp() == c.Stamp || def.UpdatedAt == at && def.Stamp() == c.Stamp+together
+	}
+	return false
+}
+
+// WantsPast tells a store that the entry needs Past: its job was changed, and older versions may have instants that nobody
+// planned. With one change, nothing was due before it unless Next is. A job without a cursor was never planned.
+func (entry *Entry) WantsPast() bool {
+	def := entry.Definition
+	if !entry.Kind.aboutCursors() || def == nil {
+		return false
+	}
+	for i := range entry.Cursors {
+		c := &entry.Cursors[i]
+		if c.Revision > 0 && isOld(c, def) && (!onceSince(c, def) || c.Next != 0 && c.Next <= written(def)) {
+			return true
+		}
+	}
+	return len(entry.Cursors) == 0 && def.Deleted == nil && (def.Revision > 1 || written(def) > def.UpdatedAt)
+}
+
+// versions are what was in force since a cursor was computed, oldest first, but the newest. Without a cursor (Revision 0):
+// since the job was created.
+func (p *Past) versions(c *job.Cursor, newest *job.Definition) (all []version) {
+	if p == nil {
+		return nil
+	}
+	revisions := []*job.Definition{newest}
+	for _, d := range p.Revisions {
+		if d.Revision >= c.Revision && d.Revision < revisions[len(revisions)-1].Revision {
+			revisions = append(revisions, d)
+		}
+	}
+	old := p.asOf(revisions[len(revisions)-1], revisions[len(revisions)-1].UpdatedAt)
+	from := old.UpdatedAt
+	if c.Revision > 0 {
+		old, from = p.stamped(revisions[len(revisions)-1], c.Stamp), 0
+	}
+	var changes []job.Instant
+	for _, d := range revisions[:len(revisions)-1] {
+		changes = append(changes, d.UpdatedAt)
+	}
+	for i := range p.Calendars {
+		if at := p.Calendars[i].UpdatedAt; at > written(old) && at <= written(newest) {
+			changes = append(changes, at)
+		}
+	}
+	slices.Sort(changes)
+	for _, at := range slices.Compact(changes) {
+		all = append(all, version{old, from, at})
+		for k := len(revisions) - 1; k >= 0 && revisions[k].UpdatedAt <= at; k-- {
+			old = revisions[k]
+		}
+		old, from = p.asOf(old, at), at
+	}
+	return all
+}
+
+// asOf gives a revision its calendars as they were at an instant; one that lies before all that is known of a calendar is
+// taken to lie in the oldest.
+func (p *Past) asOf(def *job.Definition, at job.Instant) *job.Definition {
+	was := *def
+	was.Calendars = map[string]*job.Calendar{}
+	for _, name := range def.Spec.Calendars() {
+		for i := range p.Calendars {
+			if c := &p.Calendars[i]; c.Name == name {
+				if was.Calendars[name] = c; c.UpdatedAt <= at {
+					break
+				}
+			}
+		}
+	}
+	return &was
+}
+
+// stamped gives a revision its calendars as they were when its stamp was this one: the changes since are taken back, the
+// newest first.
+func (p *Past) stamped(def *job.Definition, stamp int64) *job.Definition {
+	at := written(def)
+	for i := range p.Calendars {
+		at = max(at, p.Calendars[i].UpdatedAt)
+	}
+	was := p.asOf(def, at)
+	for was.Stamp() > stamp && written(was) > was.UpdatedAt {
+		before := p.asOf(def, written(was)-1)
+		if before.Stamp() == was.Stamp() {
+			break // there is no older one
+		}
+		was = before
+	}
+	return was
+}
+
+// meansSame tells that a version has the instants that the newest has. What is compared does not depend on how far the
+// version is settled, so that each step judges alike.
+func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[string]job.Cursor) bool {
+	if newest.Deleted != nil || newest.Spec.Disabled || v.def.Spec.Disabled || !reflect.DeepEqual(v.def.Spec.Schedules, newest.Spec.Schedules) {
+		return false
+	}
+	for i := range newest.Spec.Schedules {
+		s := &newest.Spec.Schedules[i]
+		changed := slices.ContainsFunc(s.Calendars, func(name string) bool {
+			x, y := v.def.Calendars[name], newest.Calendars[name]
+			return x == nil || y == nil || !reflect.DeepEqual(x.Spec.Calendar, y.Spec.Calendar)
+		})
+		after := v.from
+		if after == 0 {
+			after = max(cursors[s.ID].Next, 1) - 1
+		}
+		if changed && s.Delay == 0 && !e.sameInstants(scheduleOf(v.def, s.ID), scheduleOf(newest, s.ID), after, v.to) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameInstants compares two schedules in (after, to], as far as the step may walk.
+func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant) bool {
+	if x == nil || y == nil {
+		return false
+	}
+	for at := after.Time(); e.step.walked < walkMax*e.cfg.CatchUpMax; e.step.walked++ {
+		a, some := x.Next(at)
+		b, other := y.Next(at)
+		some, other = some && job.InstantOf(a) <= to, other && job.InstantOf(b) <= to
+		switch {
+		case !some && !other:
+			return true
+		case some != other || !a.Equal(b):
+			return false
+		}
+		at = a
+	}
+	return false
+}
+
+// settlePast decides the instants of old versions that nobody planned, up to from: behind it planning goes on under the
+// newest revision. 0: with the cursors as they are. held: a pause of the job held back what was due until now. done is
+// false when more is left for the next step; the entry stays in the inbox.
+func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held bool) (from job.Instant, done bool) {
+	newest, base, old := entry.Definition, job.Cursor{}, len(cursors) == 0
+	for _, c := range sortedCursors(cursors) {
+		if isOld(&c, newest) && (!old || c.Revision < base.Revision || c.Revision == base.Revision && c.Stamp < base.Stamp) {
+			base, old = c, true
+		}
+	}
+	if !old {
+		return 0, true
+	}
+	versions := entry.Past.versions(&base, newest)
+	n := len(versions)
+	switch {
+	case held:
+		versions = append(versions, version{newest, written(newest), e.now.Wall})
+		n++
+	case n == 0:
+		return min(written(newest), e.now.Wall), true
+	default:
+		for n > 0 && e.meansSame(&versions[n-1], newest, cursors) {
+			n--
+		}
+	}
+	if n == 0 {
+		return versions[0].from, true
+	}
+	moved := map[string]job.Cursor{}
+	if base.Revision == 0 {
+		base = firstCursors(&versions[0], cursors, moved)
+	}
+	for i := range versions[:n] {
+		if !e.settleVersion(&versions[i], i == 0 && versions[i].def != newest, held, &base, cursors, moved) {
+			for _, c := range sortedCursors(moved) {
+				e.unfollow(dueKey{c.Job, c.Schedule})
+				e.writeCursor(c)
+			}
+			return 0, false
+		}
+	}
+	return min(versions[n-1].to, e.now.Wall), true
+}
+
+// firstCursors are what the first version would have had, when it was never taken in.
+func firstCursors(v *version, cursors, moved map[string]job.Cursor) job.Cursor {
+	base := job.Cursor{Job: v.def.UID, Revision: v.def.Revision, Stamp: v.def.Stamp()}
+	for _, s := range v.def.Spec.Schedules {
+		if sched := scheduleOf(v.def, s.ID); sched != nil && s.Delay == 0 {
+			c := base
+			if c.Schedule = s.ID; !v.def.Spec.Disabled {
+				c.Next = nextAfter(sched, v.from)
+			}
+			cursors[s.ID], moved[s.ID] = c, c
+		}
+	}
+	return base
+}
+
+// settleVersion decides what the schedules of one version had; first: the version that the cursors are of, whose Next says
+// where it goes on. Those that changed are put into cursors and moved.
+func (e *Engine) settleVersion(v *version, first, held bool, base *job.Cursor, cursors, moved map[string]job.Cursor) bool {
+	if v.def.Spec.Disabled {
+		return true
+	}
+	for i := range v.def.Spec.Schedules {
+		s := &v.def.Spec.Schedules[i]
+		c, has := cursors[s.ID]
+		if !has { // a schedule that came after the cursors were computed
+			c = job.Cursor{Job: v.def.UID, Schedule: s.ID, Revision: base.Revision, Stamp: base.Stamp}
+		}
+		sched := scheduleOf(v.def, s.ID)
+		if sched == nil || s.Delay != 0 || s.UsedUp(c.Runs) || first && (!has || c.Next == 0) {
+			continue
+		}
+		at := c.Next
+		if !first {
+			at = nextAfter(sched, max(v.from, c.Last))
+		}
+		was, to := c, min(v.to, e.now.Wall)
+		for at != 0 && at <= to && e.step.walked < walkMax*e.cfg.CatchUpMax {
+			at = e.passSome(v.def, sched, &c, at, to, held && !first)
+		}
+		left := at != 0 && at <= to
+		switch {
+		case left && first:
+			c.Next = at
+		case first && c.Next <= to:
+			c.Next = 0
+		}
+		if c != was {
+			cursors[s.ID], moved[s.ID] = c, c
+		}
+		if left {
+			return false
+		}
+	}
+	return true
+}
+
+// passSome makes one decision of the instants from at on that have one reason: they were paused, or nobody was there. It
+// returns the next one; 0: there is none.
+func (e *Engine) passSome(def *job.Definition, s schedule.Schedule, c *job.Cursor, at, to job.Instant, held bool) job.Instant {
+	kind, why := job.DecisionMissed, job.ReasonMissedDown
+	switch p := def.Pause; {
+	case held:
+		kind, why = job.DecisionSkipped, job.ReasonPaused
+	case p.Covers(at):
+		if kind, why = job.DecisionSkipped, job.ReasonPaused; p.Until != 0 {
+			to = min(to, p.Until-1)
+		}
+	case p != nil && p.At > at:
+		to = min(to, p.At-1)
+	}
+	n := len(e.step.batch.Decisions)
+	e.pass(def, s, c, at, to+1, kind, why)
+	for _, d := range e.step.batch.Decisions[n:] {
+		e.step.walked += int(min(d.Count, int64(e.cfg.CatchUpMax)))
+	}
+	if c.Last < at {
+		c.Last = to // nothing was found where something was due
+	}
+	return nextAfter(s, c.Last)
+}
+
+func nextAfter(s schedule.Schedule, at job.Instant) job.Instant {
+	if next, ok := s.Next(at.Time()); ok {
+		return job.InstantOf(next)
+	}
+	return 0
+}
+
+// oldestOf is the oldest instant of a schedule of the newest revision that nobody planned, when that goes on behind from;
+// 0: there is none.
+func oldestOf(def *job.Definition, s *job.Schedule, c *job.Cursor, from job.Instant) job.Instant {
+	if from == 0 || s.Delay != 0 {
+		return c.Next
+	}
+	sched := scheduleOf(def, s.ID)
+	if sched == nil || def.Spec.Disabled || s.UsedUp(c.Runs) {
+		return 0
+	}
+	return nextAfter(sched, max(from, c.Last))
+}
+
+// withNew adds cursors for the schedules of the newest revision that have none, for what they had before the job ended.
+func withNew(def *job.Definition, cursors map[string]job.Cursor) {
+	if len(cursors) == 0 {
+		return // nobody ever planned it, or all is done
+	}
+	base := cursors[slices.Min(slices.Collect(maps.Keys(cursors)))]
+	for i := range def.Spec.Schedules {
+		id := def.Spec.Schedules[i].ID
+		if _, has := cursors[id]; !has {
+			cursors[id] = job.Cursor{Job: def.UID, Schedule: id, Revision: base.Revision, Stamp: base.Stamp}
+		}
+	}
+}
