@@ -57,7 +57,7 @@ must have no jobs, unless --force is given.`,
 	f.IntVar(&b.cfg.Shards, "shards", 1, "shards of each execution")
 	f.Float64Var(&b.cfg.Rate, "rate", 0, "requests in a second (default: as many as the server takes)")
 	f.IntVar(&b.cfg.Bulk, "bulk", 0, "executions asked for in one request, at most (default 1000; with --rate 1)")
-	f.IntVar(&b.cfg.Clients, "clients", 0, "clients that make requests (default 2; with --rate 8)")
+	f.IntVar(&b.cfg.Clients, "clients", 0, "clients that make requests (default 2; with --rate 64)")
 	f.IntVar(&b.cfg.Backlog, "backlog", 0, "executions that have not ended, at most, without --rate (default 6000)")
 	f.IntVar(&b.cfg.Payload, "payload", 100, "bytes of each execution's parameters, about")
 	f.BoolVar(&b.cfg.Keys, "keys", false, "give each request an idempotency key")

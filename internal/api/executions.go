@@ -43,10 +43,10 @@ func (s *server) executions() {
 	people, tags := intake{limit: s.limits.Body}, []string{"executions"}
 	register(s, huma.Operation{OperationID: "listExecutions", Method: http.MethodGet, Path: pathPeople + "/executions", Tags: tags,
 		Summary: "List executions, newest planned first"}, people, s.listExecutions)
-	register(s, huma.Operation{OperationID: "triggerJobs", Method: http.MethodPost, Path: pathPeople + "/executions", Tags: tags,
+	registerDirect(s, huma.Operation{OperationID: "triggerJobs", Method: http.MethodPost, Path: pathPeople + "/executions", Tags: tags,
 		Summary: "Ask for many executions, all of them or none",
 		Description: "In the order of the items. Items with a key may be sent again: those that were taken lead to the same executions. " +
-			"When one is refused, none is made and the problem names its field."}, intake{limit: setBodies * s.limits.Body, patience: setTimeout}, s.triggerJobs)
+			"When one is refused, none is made and the problem names its field."}, intake{limit: setBodies * s.limits.Body, patience: setTimeout}, s.triggerJobs, fillTriggers)
 	register(s, huma.Operation{OperationID: "getExecution", Method: http.MethodGet, Path: one, Tags: tags,
 		Summary: "Read an execution, and why it waits"}, people, s.getExecution)
 	register(s, huma.Operation{OperationID: "listShards", Method: http.MethodGet, Path: one + "/shards", Tags: tags,

@@ -59,6 +59,12 @@ func (o *owners) Call(ctx context.Context, p int, seen job.Epoch, ev engine.Even
 
 func (o *owners) Wake(int) {}
 
+// Hand is a wake.
+func (o *owners) Hand(p int, _ engine.InboxPage) { o.Wake(p) }
+
+// Expect waits for nothing.
+func (o *owners) Expect(int) func() { return func() {} }
+
 func (o *owners) AwaitEntry(ctx context.Context, _ int, _ int64) bool {
 	if o.consumes {
 		return true

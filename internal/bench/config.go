@@ -22,7 +22,7 @@ type Config struct {
 	Shards     int           // of each execution; 0: 1
 	Rate       float64       // requests per second, evenly spread and sent as they come due; 0: as many as the server takes
 	Bulk       int           // executions asked for in one request, at most; 0: 1,000, or 1 with Rate
-	Clients    int           // that make requests; 0: 2, or 8 with Rate
+	Clients    int           // that make requests; 0: 2, or 64 with Rate: so many requests may be on their way before one waits for another
 	Backlog    int           // executions asked for that have not ended, at most, without Rate; 0: 6,000
 	Payload    int           // bytes of each execution's parameters, about; 0: 100
 	Keys       bool          // each request has an idempotency key
@@ -56,7 +56,7 @@ func (c Config) filled() (Config, error) {
 	def(&c.Shards, 1)
 	if c.Rate > 0 {
 		def(&c.Bulk, 1)
-		def(&c.Clients, 8)
+		def(&c.Clients, 64)
 	}
 	def(&c.Bulk, 1000)
 	def(&c.Clients, 2)

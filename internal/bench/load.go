@@ -29,21 +29,26 @@ func newLoad(cfg *Config, client *takt.Client, t *tally, name string) *load {
 	return &load{cfg: cfg, client: client, tally: t, job: name, prefix: rand.Text(), pad: strings.Repeat("x", max(cfg.Payload-len(`{"n":123456,"pad":""}`), 0))}
 }
 
+// asking makes one request for executions with these numbers.
+type asking func(ctx context.Context, numbers []int64) error
+
 // run makes requests until all are made, For is over or one fails.
 func (l *load) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	from := l.tally.clock()
-	make1 := l.saturate
+	make1 := func(ctx context.Context, ask asking) error { return l.saturate(ctx, from, ask) }
 	if l.cfg.Rate > 0 {
 		due := make(chan time.Duration, 1<<16)
 		go l.pace(ctx, from, due)
-		make1 = func(ctx context.Context, _ time.Duration) error { return l.paced(ctx, due) }
+		make1 = func(ctx context.Context, ask asking) error { return l.paced(ctx, due, ask) }
 	}
 	var wg sync.WaitGroup
 	for range l.cfg.Clients {
 		wg.Go(func() {
-			if err := make1(ctx, from); err != nil {
+			ask, end := l.asker()
+			defer end()
+			if err := make1(ctx, ask); err != nil {
 				cancel(err)
 			}
 		})
@@ -70,7 +75,7 @@ func (l *load) numbers(due []time.Duration) []int64 {
 }
 
 // saturate keeps the server busy: a full request whenever the backlog has room for it.
-func (l *load) saturate(ctx context.Context, from time.Duration) error {
+func (l *load) saturate(ctx context.Context, from time.Duration, ask asking) error {
 	due := make([]time.Duration, l.cfg.Bulk)
 	for l.cfg.For == 0 || l.tally.clock()-from < l.cfg.For {
 		if waiting, changed := l.tally.waiting(); waiting+int64(l.cfg.Bulk) > int64(l.cfg.Backlog) {
@@ -89,7 +94,7 @@ func (l *load) saturate(ctx context.Context, from time.Duration) error {
 		if len(numbers) == 0 {
 			return nil
 		}
-		if err := l.ask(ctx, numbers); err != nil {
+		if err := ask(ctx, numbers); err != nil {
 			return err
 		}
 	}
@@ -117,7 +122,7 @@ func (l *load) pace(ctx context.Context, from time.Duration, due chan<- time.Dur
 }
 
 // paced sends what is due; what has come due meanwhile goes along, up to Bulk.
-func (l *load) paced(ctx context.Context, due <-chan time.Duration) error {
+func (l *load) paced(ctx context.Context, due <-chan time.Duration, ask asking) error {
 	for at := range due {
 		all := []time.Duration{at}
 		for more := true; more && len(all) < l.cfg.Bulk; {
@@ -130,27 +135,77 @@ func (l *load) paced(ctx context.Context, due <-chan time.Duration) error {
 				more = false
 			}
 		}
-		if err := l.ask(ctx, l.numbers(all)); err != nil {
+		if err := ask(ctx, l.numbers(all)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask makes one request: a list, or of one execution a trigger.
+// asker makes the requests of one client; end is called behind the last.
+func (l *load) asker() (ask asking, end func()) {
+	at := newLine(l.cfg.Server, l.cfg.Namespace, l.cfg.Token)
+	if at == nil {
+		return l.ask, func() {}
+	}
+	var body []byte
+	return func(ctx context.Context, numbers []int64) error {
+		if len(numbers) == 0 {
+			return nil
+		}
+		body = l.appendBody(body[:0], numbers)
+		made, err := at.ask(ctx, body)
+		if err != nil {
+			return fmt.Errorf("ask for executions: %w", err)
+		}
+		return l.all(made, numbers)
+	}, at.close
+}
+
+// ask makes one request by the client of everybody.
 func (l *load) ask(ctx context.Context, numbers []int64) error {
 	items := make([]takt.TriggerItem, len(numbers))
 	for i, n := range numbers {
-		items[i] = takt.TriggerItem{Job: l.job, Params: []byte(`{"n":` + strconv.FormatInt(n, 10) + `,"pad":"` + l.pad + `"}`)}
+		items[i] = takt.TriggerItem{Job: l.job, Params: l.appendParams(nil, n)}
 		if l.cfg.Keys {
-			items[i].Key = l.prefix + "-" + strconv.FormatInt(n, 10)
+			items[i].Key = l.key(n)
 		}
 	}
 	made, err := l.client.TriggerMany(ctx, items)
-	if err == nil && len(made.Items) != len(items) {
-		err = fmt.Errorf("the server answered %d executions for %d requests", len(made.Items), len(items))
+	if err != nil {
+		return err
 	}
-	return err
+	return l.all(len(made.Items), numbers)
+}
+
+func (l *load) all(made int, numbers []int64) error {
+	if made != len(numbers) {
+		return fmt.Errorf("the server answered %d executions for %d requests", made, len(numbers))
+	}
+	return nil
+}
+
+func (l *load) key(n int64) string { return l.prefix + "-" + strconv.FormatInt(n, 10) }
+
+func (l *load) appendParams(b []byte, n int64) []byte {
+	b = strconv.AppendInt(append(b, `{"n":`...), n, 10)
+	return append(append(append(b, `,"pad":"`...), l.pad...), `"}`...)
+}
+
+// appendBody writes a takt.TriggerManyRequest. Names and keys of the load need no escapes.
+func (l *load) appendBody(b []byte, numbers []int64) []byte {
+	b = append(b, `{"items":[`...)
+	for i, n := range numbers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, `{"job":"`...), l.job...), '"')
+		if l.cfg.Keys {
+			b = append(append(append(b, `,"key":"`...), l.key(n)...), '"')
+		}
+		b = append(l.appendParams(append(b, `,"params":`...), n), '}')
+	}
+	return append(b, "]}"...)
 }
 
 // numberIn reads the number of an execution out of its parameters; false when it is not one of ask's.

@@ -44,8 +44,62 @@ func TestSuspensionCounts(t *testing.T) {
 	c := Start()
 	before := c.Now()
 	c.base -= time.Hour // as if the machine had slept for an hour since the start
+	c.woke(time.Hour)
 	if got := c.Now() - before; got < time.Hour {
 		t.Fatalf("an hour asleep moved the clock by %v", got)
+	}
+}
+
+// woke makes what the clock saw of the wall clock older, as of a machine that was asleep since.
+func (c *Clock) woke(slept time.Duration) {
+	was := *c.asked.Load()
+	was.wall -= slept
+	c.asked.Store(&was)
+}
+
+// A suspension that the wall clock hides, because it was set back by as much, is found a little later.
+func TestHiddenSuspension(t *testing.T) {
+	c := Start()
+	before := c.Now()
+	c.base -= time.Hour
+	time.Sleep(recheck)
+	if got := c.Now() - before; got < time.Hour {
+		t.Fatalf("an hour asleep moved the clock by %v", got)
+	}
+}
+
+func TestFresh(t *testing.T) {
+	const ms = time.Millisecond
+	was := &reading{elapsed: 5 * time.Second, wall: 7 * time.Second}
+	tests := []struct {
+		name          string
+		elapsed, wall time.Duration // since then
+		want          bool
+	}{
+		{"at once", 0, 0, true},
+		{"a little later", 9 * ms, 9 * ms, true},
+		{"slewed", 9 * ms, 9*ms + 5*time.Microsecond, true},
+		{"later", 10 * ms, 10 * ms, false},
+		{"asleep", 1 * ms, 3 * time.Second, false},
+		{"asleep for the least that is believed", 0, 10 * ms, false},
+		{"set back", 1 * ms, -time.Second, false},
+		{"read before", -1 * ms, -1 * ms, false},
+	}
+	for _, tt := range tests {
+		now := reading{elapsed: was.elapsed + tt.elapsed, wall: was.wall + tt.wall}
+		if got := was.fresh(now); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	if none := (*reading)(nil); none.fresh(*was) {
+		t.Error("fresh without a reading")
+	}
+}
+
+func BenchmarkNow(b *testing.B) {
+	c := Start()
+	for b.Loop() {
+		c.Now()
 	}
 }
 

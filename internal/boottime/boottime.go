@@ -18,11 +18,30 @@ import (
 // instant.
 const noise = 10 * time.Millisecond
 
+// A suspension moves the wall clock against the monotonic one in the same instant as the boot clock, and the runtime reads these two
+// without a system call. So asleep is asked only when they moved against each other by more than drift, or when it was not
+// asked for recheck: what hides a suspension, a wall clock that was set back meanwhile by just its length, does so for recheck of
+// running time at most. Holders' margins are hundreds of times that.
+const (
+	drift   = time.Millisecond
+	recheck = 10 * time.Millisecond
+)
+
 // Clock counts from its Start. It may be used by many goroutines.
 type Clock struct {
 	start     time.Time
 	base      time.Duration // what asleep said at the start
 	suspended atomic.Int64  // most that was believed so far, in ns: never falls, so Now never does
+	asked     atomic.Pointer[reading]
+}
+
+// reading is the two clocks since the start, as they were before asleep was asked.
+type reading struct{ elapsed, wall time.Duration }
+
+// fresh tells that asleep would say at now what it said at r.
+func (r *reading) fresh(now reading) bool {
+	return r != nil && now.elapsed >= r.elapsed && now.elapsed-r.elapsed < recheck &&
+		(now.wall-now.elapsed-(r.wall-r.elapsed)).Abs() <= drift
 }
 
 // Start makes a clock that shows zero now. Make it inside the bubble in which it is read.
@@ -35,8 +54,14 @@ func Start() *Clock {
 // Now is the time since Start, suspensions included. It never falls, and rises at least as fast as
 // Go's monotonic clock.
 func (c *Clock) Now() time.Duration {
-	elapsed := time.Since(c.start)
-	return elapsed + c.believe(asleep(c.start)-c.base)
+	t := time.Now()
+	now := reading{elapsed: t.Sub(c.start), wall: t.Round(0).Sub(c.start.Round(0))} // Round(0) strips the monotonic reading
+	if c.asked.Load().fresh(now) {
+		return now.elapsed + time.Duration(c.suspended.Load())
+	}
+	elapsed, most := time.Since(c.start), c.believe(asleep(c.start)-c.base)
+	c.asked.Store(&now)
+	return elapsed + most
 }
 
 // believe takes in a measured amount of suspension and gives the most there was.

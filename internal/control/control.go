@@ -58,6 +58,7 @@ type Control struct {
 	logLimit   int64
 	logDesk    *desk[store.LogChunk, store.LogAppended]
 	triggering *desks[store.Trigger, store.Triggered]
+	places     places
 	owners     partition.Owners
 	now        func() time.Time
 	random     io.Reader
@@ -90,10 +91,17 @@ func New(c Config) *Control {
 // effect wakes the owner and waits until it has consumed the entry, at most EffectWait. It is called
 // after the write has committed, so an ended ctx makes it "pending", never an error.
 func (c *Control) effect(ctx context.Context, w store.Written) Effect {
+	if w.Entry != 0 {
+		c.owners.Wake(w.Partition)
+	}
+	return c.awaited(ctx, w)
+}
+
+// awaited is effect for who has told the owner already.
+func (c *Control) awaited(ctx context.Context, w store.Written) Effect {
 	if w.Entry == 0 {
 		return Effective
 	}
-	c.owners.Wake(w.Partition)
 	ctx, cancel := context.WithTimeout(ctx, c.effectWait)
 	defer cancel()
 	if c.owners.AwaitEntry(ctx, w.Partition, w.Entry) {

@@ -37,6 +37,12 @@ type owner struct {
 func (o *owner) Count() int { return 4 }
 func (o *owner) Wake(p int) { o.woken = append(o.woken, p) }
 
+// Hand is a wake.
+func (o *owner) Hand(p int, _ engine.InboxPage) { o.Wake(p) }
+
+// Expect waits for nothing.
+func (o *owner) Expect(int) func() { return func() {} }
+
 func (o *owner) AwaitEntry(ctx context.Context, _ int, _ int64) bool {
 	if o.takes == 0 {
 		return true

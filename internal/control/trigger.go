@@ -62,7 +62,7 @@ func (c *Control) Trigger(ctx context.Context, r TriggerRequest) (Triggered, err
 	if t.Repeated {
 		return c.repeated(ctx, r.Namespace, t)
 	}
-	return Triggered{Execution: t.Execution, Effect: c.effect(ctx, t.Written), PlannedAt: due.at, Past: due.past}, nil
+	return Triggered{Execution: t.Execution, Effect: c.awaited(ctx, t.Written), PlannedAt: due.at, Past: due.past}, nil
 }
 
 // MaxTriggers bounds one call of TriggerMany.
@@ -122,26 +122,61 @@ func newTriggerDesk() *desk[store.Trigger, store.Triggered] {
 // triggers writes requests, all or none. A few of one job go in one transaction with what others ask of it at the same time: each
 // would wait for the same disk, and for locks of the same row.
 func (c *Control) triggers(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
-	write := func(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
-		return c.write.Triggers(ctx, all, c.partitionOf)
-	}
 	if len(all) == 0 || len(all) > deskItems ||
 		slices.ContainsFunc(all, func(t store.Trigger) bool { return t.Namespace != all[0].Namespace || t.Job != all[0].Job }) {
-		return write(ctx, all)
+		return c.writeTriggers(ctx, all)
 	}
-	return c.triggering.put(ctx, all[0].Namespace+"/"+all[0].Job, all, write)
+	name := all[0].Namespace + "/" + all[0].Job
+	return c.triggering.put(ctx, name, all, func(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
+		defer c.expect(name)()
+		made, err := c.writeTriggers(ctx, all)
+		if err == nil {
+			c.places.put(name, made[0].Partition)
+		}
+		return made, err
+	})
+}
+
+// expect tells the owner of a job that something is coming, as far as it is known who that is.
+func (c *Control) expect(name string) (done func()) {
+	if p, known := c.places.of(name); known {
+		return c.owners.Expect(p)
+	}
+	return func() {}
+}
+
+// writeTriggers writes requests, and tells their owners.
+func (c *Control) writeTriggers(ctx context.Context, all []store.Trigger) ([]store.Triggered, error) {
+	pages := map[int]engine.InboxPage{}
+	told := func(p int, seq int64, e *engine.Entry) {
+		pages[p] = engine.InboxPage{Seq: seq, Entries: append(pages[p].Entries, *e)}
+	}
+	for i := range all {
+		all[i].Told = told
+	}
+	made, err := c.write.Triggers(ctx, all, c.partitionOf)
+	if err != nil {
+		return nil, err
+	}
+	written := map[int]int{}
+	for i := range made {
+		if made[i].Entry != 0 {
+			written[made[i].Partition]++
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(written)) {
+		if page := pages[p]; len(page.Entries) == written[p] {
+			c.owners.Hand(p, page)
+		} else { // the owner is to read them, in their order
+			c.owners.Wake(p)
+		}
+	}
+	return made, nil
 }
 
 // effectOfAll is effect for several entries at once. What a repeated request made is not waited for, unless its
 // entry still waits.
 func (c *Control) effectOfAll(ctx context.Context, made []store.Triggered) Effect {
-	woken := map[int]bool{}
-	for _, t := range made {
-		if t.Entry != 0 && !woken[t.Partition] {
-			woken[t.Partition] = true
-			c.owners.Wake(t.Partition)
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, c.effectWait)
 	defer cancel()
 	for _, t := range slices.Backward(made) { // entries are taken in order: the last one is the one to wait for

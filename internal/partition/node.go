@@ -225,6 +225,27 @@ func (n *Node) Wake(partition int) {
 	n.hinter.hint(partition)
 }
 
+// Hand implements Owners.
+func (n *Node) Hand(partition int, p engine.InboxPage) {
+	if partition >= 0 && partition < len(n.seats) {
+		if t := n.seats[partition].serving(); t != nil && t.hand(p) {
+			return
+		}
+	}
+	n.Wake(partition)
+}
+
+// Expect implements Owners.
+func (n *Node) Expect(partition int) (done func()) {
+	if partition >= 0 && partition < len(n.seats) {
+		if t := n.seats[partition].serving(); t != nil {
+			t.expected.Add(1)
+			return func() { t.expected.Add(-1) }
+		}
+	}
+	return func() {}
+}
+
 // AwaitEntry implements Owners.
 func (n *Node) AwaitEntry(ctx context.Context, _ int, entry int64) bool {
 	return n.entries.await(ctx, entry, n.cfg.Store.EntryPending)

@@ -34,6 +34,12 @@ type Owners interface {
 	Call(ctx context.Context, partition int, seen job.Epoch, ev engine.Event) (Reply, error)
 	// Wake hints that the partition's inbox has something. May be lost.
 	Wake(partition int)
+	// Hand is Wake for who has just written entries, and knows what a page of the inbox with this Seq would tell of them (see
+	// store.Trigger): an owner here that knows of nothing before them does not read them.
+	Hand(partition int, p engine.InboxPage)
+	// Expect says that entries are being written that will be handed over, so that an owner here waits for them a moment with what else
+	// it has to commit. done, called behind Hand, ends that.
+	Expect(partition int) (done func())
 	// AwaitEntry waits until the owner has consumed an inbox entry; false when ctx ended first.
 	AwaitEntry(ctx context.Context, partition int, entry int64) bool
 	// Stats of every partition owned here.

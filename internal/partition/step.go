@@ -28,7 +28,7 @@ func (t *tenure) load(ctx context.Context) error {
 	loaded.LeftOut = slices.Clone(t.seat.leftOut)
 	loaded.Takeover = t.seat.n.mono() < t.seat.takeover
 	t.seq.Store(loaded.Seq)
-	t.ahead = loaded.Seq
+	t.ahead, t.from = loaded.Seq, loaded.Seq
 	t.queue = []item{{event: loaded, kind: kindOf(loaded)}}
 	return nil
 }
@@ -75,6 +75,8 @@ func (t *tenure) mayStep() int {
 		return t.mayStepAlone(now)
 	case t.flight == nil && t.reading.soon(now, t.cfg.Gather):
 		return -1 // a page is about to arrive: take it with the rest
+	case t.flight == nil && t.untilHanded(now) > 0:
+		return -1 // likewise
 	case t.flight != nil:
 		// What comes while a commit is on the way forms the next group. A beat is worth a step of its
 		// own: its answer may rest on no commit, and a slow database must not cost anybody a lease.
@@ -156,7 +158,7 @@ func (t *tenure) sleepFor() time.Duration {
 		if len(t.queue) > 0 {
 			work = min(work, t.untilGathered(now))
 		}
-		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather)))
+		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather), t.untilHanded(now)))
 	}
 	return max(d, 0)
 }
@@ -217,7 +219,7 @@ func (t *tenure) take(n int) []item {
 		if it.call != nil && it.call.ctx.Err() != nil && !isSetAside(it) {
 			continue
 		}
-		if kind, page := pageKind(it.event); page {
+		if kind, page := pageKind(it.event); page && !it.handed {
 			t.reading.queued[kind]--
 		}
 		items = append(items, it)

@@ -37,24 +37,27 @@ type tenure struct {
 	core  core
 	wall  wall
 
-	calls     chan *call          // written by callers
-	gone      chan engine.ReplyID // written by callers that gave up
-	wake      chan struct{}       // written by anybody
-	committed chan committed      // written by the commit's goroutine
-	pages     chan page           // written by the readers
-	given     chan struct{}       // asks for the hand-over
-	lost      chan error          // written once, by the renewal or an outranking call
-	done      chan struct{}       // closed when the runner has ended
-	over      chan struct{}       // closed when the own deadline is past, even if the runner hangs
-	wg        sync.WaitGroup      // commit, readers, renewal
-	seq       atomic.Int64        // of the newest commit; read by stats
-	stepped   atomic.Int64        // mono of the newest finished step, in ns; read by the renewal
+	calls     chan *call            // written by callers
+	gone      chan engine.ReplyID   // written by callers that gave up
+	wake      chan struct{}         // written by anybody
+	expected  atomic.Int32          // pages that will be handed over; written by anybody
+	handed    chan engine.InboxPage // written by anybody; what does not fit in is read
+	committed chan committed        // written by the commit's goroutine
+	pages     chan page             // written by the readers
+	given     chan struct{}         // asks for the hand-over
+	lost      chan error            // written once, by the renewal or an outranking call
+	done      chan struct{}         // closed when the runner has ended
+	over      chan struct{}         // closed when the own deadline is past, even if the runner hangs
+	wg        sync.WaitGroup        // commit, readers, renewal
+	seq       atomic.Int64          // of the newest commit; read by stats
+	stepped   atomic.Int64          // mono of the newest finished step, in ns; read by the renewal
 
 	queue    []item
 	waiters  map[engine.ReplyID]*call
 	flight   *flight // its commit is on the way
 	prepared *flight // stepped meanwhile; its commit is sent after flight's has succeeded
 	ahead    int64   // seq of the newest step, committed or not
+	from     int64   // seq that was loaded
 	reading  reading
 	last     lastStep
 	commits  int64
@@ -90,10 +93,11 @@ type answered struct {
 
 // item is one event in the queue, with its caller if it has one.
 type item struct {
-	event engine.Event
-	kind  string
-	call  *call
-	at    time.Duration
+	event  engine.Event
+	kind   string
+	call   *call
+	handed bool // a page that was not read
+	at     time.Duration
 }
 
 // ending is how a tenure ended.
@@ -126,6 +130,7 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		calls:     make(chan *call),
 		gone:      make(chan engine.ReplyID),
 		wake:      make(chan struct{}, 1),
+		handed:    make(chan engine.InboxPage, 64),
 		committed: make(chan committed, 1),
 		pages:     make(chan page, pageKinds),
 		given:     make(chan struct{}, 1),
@@ -200,6 +205,8 @@ func (t *tenure) wait(ctx context.Context) *ending {
 		t.enqueueGone(id)
 	case <-t.wake:
 		t.reading.wanted[pageInbox] = true
+	case p := <-t.handed:
+		t.takeHanded(p)
 	case p := <-t.pages:
 		t.arrived(p)
 	case <-timer.C:
@@ -215,6 +222,8 @@ func (t *tenure) drain() *ending {
 			t.enqueueCall(c)
 		case id := <-t.gone:
 			t.enqueueGone(id)
+		case p := <-t.handed:
+			t.takeHanded(p)
 		case p := <-t.pages:
 			t.arrived(p)
 		default:

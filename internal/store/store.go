@@ -155,6 +155,9 @@ type Trigger struct {
 	// error of it refuses the request. It reads and writes nothing else. nil: Request.Params as they are.
 	Merge func(job.Definition) (json.RawMessage, error)
 	Bulk  bool // may lie with others in one row: every server knows such rows (engine.LevelRows)
+	// Told is called once the entry is committed, with the entry as a page of the inbox that has this Seq would tell of it, but without
+	// cursors, planner and place. Not for a repeat, nor when an owner needs to know more of it, see Tell. nil: nobody wants to know.
+	Told func(partition int, seq int64, e *engine.Entry)
 }
 
 // MaxTriggers bounds one call of Triggers.

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -135,9 +134,11 @@ func bulkPending(l *link, id int64) (pending bool, err error) {
 
 // findBulk divides what the batch consumes into entries that lie in rows with others, and the rest.
 func (c *commit) findBulk(ctx context.Context) error {
-	if c.consumed = c.batch.Consumed; c.store.singles.have(c.fence.Partition, c.consumed) {
+	if taken, rest, known := c.store.singles.divide(c.fence.Partition, c.batch.Consumed); known {
+		c.taken, c.consumed = taken, rest
 		return nil
 	}
+	c.consumed = c.batch.Consumed
 	from, to := store.BulkRange(c.consumed)
 	var found []store.BulkRow
 	err := c.store.ask(ctx, "look at the inbox", question{qBulkRows, []any{c.fence.Partition, from, to}, func(rows pgx.Rows) error {
@@ -148,37 +149,4 @@ func (c *commit) findBulk(ctx context.Context) error {
 	}})
 	c.taken, c.consumed = store.TakeBulk(found, c.consumed)
 	return err
-}
-
-// singles are the entries of the newest page of each inbox that have a row each, which never changes: who consumes nothing else
-// need not look for rows that hold many.
-type singles struct {
-	mu sync.Mutex
-	of map[int]map[int64]bool
-}
-
-func (s *singles) note(partition int, entries []entry) {
-	ids := map[int64]bool{}
-	for i := range entries {
-		if entries[i].alone {
-			ids[entries[i].ID] = true
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[int]map[int64]bool{}
-	}
-	s.of[partition] = ids
-}
-
-func (s *singles) have(partition int, ids []int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range ids {
-		if !s.of[partition][id] {
-			return false
-		}
-	}
-	return true
 }

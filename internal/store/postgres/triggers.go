@@ -32,6 +32,9 @@ var (
 		SELECT a.partition, $2, a.kind, a.namespace, a.job, a.execution, a.payload
 		FROM unnest($1::integer[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[]) WITH ORDINALITY AS a (partition, kind, namespace, job, execution, payload, n)
 		ORDER BY a.n RETURNING id`)
+	qEntriesPut = statement(`INSERT INTO inbox (id, partition, rank, kind, namespace, job, execution, payload) OVERRIDING SYSTEM VALUE
+		SELECT a.id, a.partition, $3, a.kind, a.namespace, a.job, a.execution, a.payload
+		FROM unnest($1::bigint[], $2::integer[], $4::text[], $5::text[], $6::uuid[], $7::uuid[], $8::text[]) AS a (id, partition, kind, namespace, job, execution, payload)`)
 )
 
 // Trigger implements store.Control.
@@ -47,7 +50,7 @@ func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition fun
 	var t triggers
 	err := s.writeInFew(ctx, s.people, "trigger", func(w *link) error {
 		t = triggers{link: w, all: all, partition: partition, out: make([]store.Triggered, len(all)),
-			jobs: map[[2]string]*job.Definition{}, keys: map[[3]string]*usedKey{}}
+			jobs: map[[2]string]*job.Definition{}, keys: map[[3]string]*usedKey{}, seqs: map[int]int64{}}
 		return t.run()
 	})
 	switch {
@@ -56,6 +59,7 @@ func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition fun
 	case err != nil:
 		return nil, err
 	}
+	t.tell(&s.singles)
 	return t.out, nil
 }
 
@@ -70,6 +74,10 @@ type triggers struct {
 	keys      map[[3]string]*usedKey
 	entries   []int // places of those that are no repeats
 	params    []json.RawMessage
+	numbers   []int64       // for entries, in their order; a single trigger gets one when it is written
+	alone     []int         // places of entries with a row of their own
+	rows      []run         // of others
+	seqs      map[int]int64 // newest commits, by partition
 }
 
 // usedKey is a request key that the list names.
@@ -115,20 +123,34 @@ func (w *triggers) holdJobs() error {
 	}
 	for {
 		n, there := 0, 0
-		if err := w.each(qJobsToTrigger, []any{namespaces, names}, func(rows pgx.Rows) error {
+		hold := question{qJobsToTrigger, []any{namespaces, names}, func(rows pgx.Rows) error {
 			var partition int
 			d, err := scanDefinition(rows, &partition)
 			if err == nil {
 				n, w.jobs[[2]string{d.Namespace, d.Name}] = n+1, d
 			}
 			return err
-		}); err != nil || n == len(names) {
+		}}
+		if _, err := w.ask(w.withNumbers(hold)...); err != nil || n == len(names) {
 			return err
 		}
 		if _, err := w.one(qJobsThere, []any{namespaces, names}, &there); err != nil || n >= there {
 			return err
 		}
 	}
+}
+
+// withNumbers asks for the numbers of several entries, too, if that was not done.
+func (w *triggers) withNumbers(q question) []question {
+	if len(w.all) == 1 || len(w.numbers) > 0 {
+		return []question{q}
+	}
+	return []question{q, {qEntryNumbers, []any{len(w.all)}, func(rows pgx.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		w.numbers = append(w.numbers, id)
+		return err
+	}}}
 }
 
 // putKeys keeps the keys that are new, and finds out what the others made. One that a sweep or a deletion of its job
@@ -218,109 +240,38 @@ func (w *triggers) decide(i int) error {
 	return nil
 }
 
-// addEntries puts what is no repeat into the inboxes, in the order of the list: those that lie in a row with others, and
-// the rest at once.
+// addEntries puts what is no repeat into the inboxes: those that lie in a row with others, and the rest at once. Without repeats
+// nothing follows, and they go along with COMMIT.
 func (w *triggers) addEntries() error {
-	var singles []int // places in entries
+	var rows []question
+	for i, at := range w.entries {
+		if len(w.numbers) > 0 {
+			w.out[at].Entry = w.numbers[i]
+		}
+	}
 	for from := 0; from < len(w.entries); {
 		first := &w.all[w.entries[from]]
-		n := store.Run(len(w.entries)-from, func(i int) bool { return store.Alike(first, &w.all[w.entries[from+i]]) },
-			func(i int) int { return len(w.params[from+i]) })
+		n := store.Run(len(w.entries)-from, func(i int) bool {
+			return store.Alike(first, &w.all[w.entries[from+i]]) && w.numbers[from+i] == w.numbers[from]+int64(i)
+		}, func(i int) int { return len(w.params[from+i]) })
 		if n == 1 {
-			singles = append(singles, from)
+			w.alone = append(w.alone, from)
+			w.params[from] = store.Compact(w.params[from])
 		} else {
-			if err := w.addSingles(singles); err != nil {
-				return err
-			}
-			if err := w.addBulk(from, n); err != nil {
-				return err
-			}
-			singles = nil
+			rows = append(rows, w.bulk(from, n))
 		}
 		from += n
 	}
-	return w.addSingles(singles)
-}
-
-func (w *triggers) payload(n int) payload {
-	t := &w.all[w.entries[n]]
-	p := payload{At: t.Request.At, Delayed: t.Request.Delayed, Key: t.Request.Key, Params: w.params[n], Revision: w.jobs[[2]string{t.Namespace, t.Job}].Revision}
-	if t.Key.Key != "" {
-		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
-	}
-	return p
-}
-
-// addBulk puts n entries into one row, or into some when others draw numbers at the same time.
-func (w *triggers) addBulk(from, n int) error {
-	numbers := make([]int64, 0, n)
-	if err := w.each(qEntryNumbers, []any{n}, func(rows pgx.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		numbers = append(numbers, id)
-		return err
-	}); err != nil {
+	singles, err := w.singles()
+	if rows = append(rows, singles...); err != nil || len(rows) == 0 {
 		return err
 	}
-	for len(numbers) > 0 {
-		k := 1
-		for k < len(numbers) && numbers[k] == numbers[k-1]+1 {
-			k++
-		}
-		if err := w.addRow(from, numbers[:k]); err != nil {
-			return err
-		}
-		from, numbers = from+k, numbers[k:]
+	if len(w.entries) == len(w.all) {
+		w.last = append(append(w.last, rows...), w.seqsNow()...)
+		return nil
 	}
-	return nil
-}
-
-func (w *triggers) addRow(from int, numbers []int64) error {
-	first := w.entries[from]
-	t := &w.all[first]
-	d := w.jobs[[2]string{t.Namespace, t.Job}]
-	b := store.Bulk{At: t.Request.At, Revision: d.Revision, Items: make([]store.BulkItem, len(numbers))}
-	for i := range numbers {
-		p, at := w.payload(from+i), w.entries[from+i]
-		b.Items[i] = store.BulkItem{Execution: w.all[at].Execution, Key: p.Key, Params: p.Params, Kept: p.Kept}
-		w.out[at].Entry = numbers[i]
-	}
-	_, err := w.exec(qBulkInsert, numbers[len(numbers)-1], w.out[first].Partition, entryRest, store.KindBulk, t.Namespace, d.UID[:],
-		[16]byte(store.FirstOf(b.Items)), string(b.Append(nil)), len(numbers))
+	_, err = w.ask(rows...)
 	return err
-}
-
-// addSingles puts entries into rows of their own.
-func (w *triggers) addSingles(places []int) error {
-	var partitions []int32
-	var kinds, namespaces, payloads []string
-	var uids, ids [][]byte
-	for _, n := range places {
-		i := w.entries[n]
-		t := &w.all[i]
-		text, err := encode(w.payload(n))
-		if err != nil {
-			return err
-		}
-		d := w.jobs[[2]string{t.Namespace, t.Job}]
-		partitions = append(partitions, int32(w.out[i].Partition)) //nolint:gosec // there are at most 4096
-		kinds, namespaces, payloads = append(kinds, string(t.Request.TriggerKind())), append(namespaces, t.Namespace), append(payloads, text)
-		uids, ids = append(uids, d.UID[:]), append(ids, t.Execution[:])
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	n := 0
-	insert := question{qEntriesInsert, []any{partitions, entryRest, kinds, namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
-		err := rows.Scan(&w.out[w.entries[places[n]]].Entry)
-		n++
-		return err
-	}}
-	if len(places) == len(w.all) { // nothing follows: none of them is a repeat
-		w.last = append(w.last, insert)
-		return nil
-	}
-	return w.each(insert.q, insert.args, insert.row)
 }
 
 // findRepeated names the entries of what was asked for before and waits for its owner still.

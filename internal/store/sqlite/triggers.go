@@ -21,8 +21,9 @@ func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job
 func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition func(job.Definition) int) ([]store.Triggered, error) {
 	out := make([]store.Triggered, len(all))
 	var refused job.SetError
+	var each triggers
 	err := s.write(ctx, rankPeople, "trigger", func(w *link) error {
-		each := triggers{link: w, partition: partition, jobs: map[[2]string]*job.Definition{}}
+		each = triggers{link: w, partition: partition, jobs: map[[2]string]*job.Definition{}, seqs: map[int]int64{}}
 		for i := range all {
 			err := each.add(all[i], &out[i])
 			if e, ok := errors.AsType[*job.Error](err); ok {
@@ -43,6 +44,7 @@ func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition fun
 	case err != nil:
 		return nil, err
 	}
+	each.tell()
 	return out, nil
 }
 
@@ -51,14 +53,16 @@ type triggers struct {
 	*link
 	partition func(job.Definition) int
 	jobs      map[[2]string]*job.Definition // that were read, by namespace and name; nil: none is kept
+	seqs      map[int]int64                 // newest commits, by partition
 	waiting   []waitingEntry
+	written   []waitingEntry
 }
 
 // waitingEntry is an inbox entry that is to be written, and the receipt that its number goes to.
 type waitingEntry struct {
 	out     *store.Triggered
 	asked   store.Trigger // with the parameters that it starts with
-	job     job.UID
+	of      *job.Definition
 	payload payload
 }
 
@@ -102,7 +106,7 @@ func (w *triggers) add(t store.Trigger, out *store.Triggered) error {
 	if t.Key.Key != "" {
 		p.Kept = &store.RequestKey{Namespace: t.Key.Namespace, Operation: t.Key.Operation, Key: t.Key.Key}
 	}
-	w.waiting = append(w.waiting, waitingEntry{out: out, asked: t, job: d.UID, payload: p})
+	w.waiting = append(w.waiting, waitingEntry{out: out, asked: t, of: d, payload: p})
 	return nil
 }
 
@@ -112,7 +116,9 @@ func (w *triggers) flush() error {
 	single := 0 // of the first that wait: to be written by themselves
 	for single < len(w.waiting) {
 		rest := w.waiting[single:]
-		n := store.Run(len(rest), func(i int) bool { return rest[i].job == rest[0].job && store.Alike(&rest[0].asked, &rest[i].asked) },
+		n := store.Run(len(rest), func(i int) bool {
+			return rest[i].of.UID == rest[0].of.UID && store.Alike(&rest[0].asked, &rest[i].asked)
+		},
 			func(i int) int { return len(rest[i].payload.Params) })
 		if n == 1 {
 			single++
@@ -128,51 +134,6 @@ func (w *triggers) flush() error {
 	}
 	err := w.singles(w.waiting)
 	w.waiting = nil
-	return err
-}
-
-// singles writes entries, each in a row.
-func (w *triggers) singles(left []waitingEntry) error {
-	for len(left) > 0 {
-		size := fit(len(left))
-		var args []any
-		for i := range manySizes[size] {
-			e := &left[i]
-			text, err := encode(e.payload)
-			if err != nil {
-				return err
-			}
-			args = append(args, int64(e.out.Partition), entryRest, string(e.asked.Request.TriggerKind()), e.asked.Namespace, e.job[:], e.asked.Execution[:], text)
-		}
-		last, err := w.insert(qEntriesInsert[size], args...)
-		if err != nil {
-			return err
-		}
-		for i := range manySizes[size] {
-			left[i].out.Entry = last - int64(manySizes[size]-1-i)
-		}
-		left = left[manySizes[size]:]
-	}
-	return nil
-}
-
-// bulk writes entries into one row.
-func (w *triggers) bulk(all []waitingEntry) error {
-	var last int64
-	if _, err := w.one(qLastEntry, nil, &last); err != nil {
-		return err
-	}
-	first := &all[0]
-	b := store.Bulk{At: first.payload.At, Revision: first.payload.Revision, Items: make([]store.BulkItem, len(all))}
-	for i := range all {
-		e := &all[i]
-		b.Items[i] = store.BulkItem{Execution: e.asked.Execution, Key: e.payload.Key, Params: e.payload.Params, Kept: e.payload.Kept}
-		last++
-		e.out.Entry = last
-	}
-	low := store.FirstOf(b.Items)
-	_, err := w.exec(qBulkInsert, last, int64(first.out.Partition), entryRest, store.KindBulk, first.asked.Namespace, first.job[:], low[:],
-		string(b.Append(nil)), int64(len(all)))
 	return err
 }
 
