@@ -37,10 +37,23 @@ func statements(marks string, text func(rows string) string) (m many) {
 	return m
 }
 
+// The values of rowColumns: those that differ by place, the others once for all rows.
+const (
+	differMarks = `?, ?, ?, ?, ?, ?, ?, ?`
+	alikeValues = `new.column1, ?, ?, ?, ?, ?, ?, ?, ?, new.column2, new.column3, new.column4, ?, ?, ?, ?, ?, new.column5, new.column6, new.column7, ?, new.column8`
+)
+
 var (
 	qExecutionsInsert = statements(rowMarks, func(rows string) string {
 		return `INSERT INTO executions (` + rowColumns + `) SELECT * FROM (VALUES ` + rows + `) AS new
 			WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = new.column1) ON CONFLICT DO NOTHING`
+	})
+	qAlikeInsert = statements(differMarks, func(rows string) string {
+		return `INSERT INTO executions (` + rowColumns + `) SELECT ` + alikeValues + ` FROM (VALUES ` + rows + `) AS new
+			WHERE NOT EXISTS (SELECT 1 FROM history_executions WHERE id = new.column1) ON CONFLICT DO NOTHING`
+	})
+	qAlikeArchive = statements(differMarks, func(rows string) string {
+		return `INSERT INTO history_executions (` + rowColumns + `) SELECT ` + alikeValues + ` FROM (VALUES ` + rows + `) AS new WHERE true ON CONFLICT DO NOTHING`
 	})
 	qExecutionsDelete = statements(`?`, func(rows string) string {
 		return `DELETE FROM executions WHERE id IN (` + rows + `) AND +state = ?`
@@ -70,10 +83,15 @@ var errSingly = errors.New("a row of several is refused")
 
 // all runs a statement over n rows. It fails with errSingly unless every one was touched.
 func (c *commit) all(m *many, n int, row func(args []any, i int) ([]any, error), last ...any) error {
+	return c.around(m, n, nil, row, last)
+}
+
+// around is all with arguments before those of the rows and behind them.
+func (c *commit) around(m *many, n int, first []any, row func(args []any, i int) ([]any, error), last []any) error {
 	touched := int64(0)
 	for from := 0; from < n; {
 		size := fit(n - from)
-		c.args = c.args[:0]
+		c.args = append(c.args[:0], first...)
 		for i := from; i < from+manySizes[size]; i++ {
 			var err error
 			if c.args, err = row(c.args, i); err != nil {
@@ -104,8 +122,8 @@ func (c *commit) executions() error {
 	if err := c.lay(); err != nil {
 		return err
 	}
-	var begin []*store.RowWrite
-	end := map[left][]*store.RowWrite{}
+	var begin []store.RowWrite
+	end := map[left][]store.RowWrite{}
 	for i := range c.rows {
 		w := &c.rows[i]
 		over := w.ExecutionWrite != nil && w.Row.State.Ended()
@@ -121,12 +139,12 @@ func (c *commit) executions() error {
 			}
 		case over:
 			from := left{w.From, w.ShardFrom()}
-			end[from] = append(end[from], w)
+			end[from] = append(end[from], *w)
 		default:
-			begin = append(begin, w)
+			begin = append(begin, *w)
 		}
 	}
-	if err := c.all(&qExecutionsInsert, len(begin), func(args []any, i int) ([]any, error) { return c.rowArgs(args, begin[i]), nil }); err != nil {
+	if err := c.put(&qAlikeInsert, &qExecutionsInsert, begin); err != nil {
 		return err
 	}
 	for _, from := range slices.SortedFunc(maps.Keys(end), func(a, b left) int { return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.shard, b.shard)) }) {
@@ -137,7 +155,28 @@ func (c *commit) executions() error {
 	return nil
 }
 
-func (c *commit) endRows(from left, rows []*store.RowWrite) error {
+// put inserts rows, those that are alike by one statement and the rest by the other.
+func (c *commit) put(alike, other *many, rows []store.RowWrite) error {
+	groups, rest := store.GroupCommon(rows)
+	for i := range groups {
+		g := &groups[i]
+		first := []any{int64(g.Partition), g.Namespace, g.Job, g.JobUID[:], g.Revision, g.Pool, g.Handler, string(g.Trigger),
+			int64(g.ShardTotal), string(g.State), string(g.Reason), string(g.Cancel), int64(g.Round), string(g.ShardState)}
+		if err := c.around(alike, len(g.Rows), first, func(args []any, i int) ([]any, error) { return c.differArgs(args, &g.Rows[i]), nil }, nil); err != nil {
+			return err
+		}
+	}
+	return c.all(other, len(rest), func(args []any, i int) ([]any, error) { return c.rowArgs(args, &rest[i]), nil })
+}
+
+// differArgs are the values that alikeValues takes from each row.
+func (c *commit) differArgs(args []any, w *store.RowWrite) []any {
+	e := &w.Row
+	c.text = job.AppendShard(c.text[:0], &w.Shard.Row)
+	return append(args, e.ID[:], int64(e.PlannedAt), e.RequestKey, text(e.Params), int64(e.CreatedAt), int64(e.StartedAt), int64(e.EndedAt), string(c.text))
+}
+
+func (c *commit) endRows(from left, rows []store.RowWrite) error {
 	remove, guards := &qExecutionsDelete, []any{string(from.state)}
 	if from.shard != "" {
 		remove, guards = &qRowsDelete, append(guards, string(from.shard))
@@ -145,7 +184,7 @@ func (c *commit) endRows(from left, rows []*store.RowWrite) error {
 	if err := c.all(remove, len(rows), func(args []any, i int) ([]any, error) { return append(args, rows[i].Row.ID[:]), nil }, guards...); err != nil {
 		return err
 	}
-	return c.all(&qExecutionsArchive, len(rows), func(args []any, i int) ([]any, error) { return c.rowArgs(args, rows[i]), nil })
+	return c.put(&qAlikeArchive, &qExecutionsArchive, rows)
 }
 
 // shards does the same with those that lie apart; those that end with their execution go straight to history.
