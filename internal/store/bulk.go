@@ -123,15 +123,66 @@ func (r *BulkRow) Entry(b *Bulk, uid job.UID, i int) engine.Entry {
 
 // ReadBulk reads the payload of a row.
 func (r *BulkRow) ReadBulk(payload []byte) (*Bulk, error) {
-	var b Bulk
-	err := json.Unmarshal(payload, &b)
+	b, err := readBulk(payload, r.Items)
 	if err == nil && (len(b.Items) != r.Items || r.Taken != "" && len(r.Taken) != r.Items) {
 		err = fmt.Errorf("%d items, %d and %d are said", len(b.Items), r.Items, len(r.Taken))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stored triggers: %w", err)
 	}
-	return &b, nil
+	return b, nil
+}
+
+// readBulk reads what Append wrote by hand, all else by encoding/json.
+func readBulk(payload []byte, items int) (*Bulk, error) {
+	b := &Bulk{}
+	if s := job.NewScan(payload); b.scan(s, items) && s.Done() {
+		return b, nil
+	}
+	b = &Bulk{}
+	err := json.Unmarshal(payload, b)
+	return b, err
+}
+
+func (b *Bulk) scan(s *job.Scan, items int) bool {
+	s.Want(`{"at":`)
+	b.At = job.Instant(s.Number())
+	s.Want(`,"revision":`)
+	b.Revision = s.Number()
+	s.Want(`,"items":[`)
+	b.Items = make([]BulkItem, 0, min(max(items, 0), BulkItems))
+	for !s.Failed() {
+		b.Items = append(b.Items, scanItem(s))
+		if s.Is("]}") {
+			return true
+		}
+		s.Want(",")
+	}
+	return false
+}
+
+func scanItem(s *job.Scan) (it BulkItem) {
+	s.Want(`{"id":`)
+	if it.Execution.UnmarshalText(s.Plain()) != nil {
+		s.Want("an id") // stands nowhere
+	}
+	if s.Is(`,"key":`) {
+		it.Key = string(s.Plain())
+	}
+	if s.Is(`,"params":`) {
+		it.Params = s.Any()
+	}
+	if s.Is(`,"kept":{"Namespace":`) {
+		k := &RequestKey{Namespace: string(s.Plain())}
+		s.Want(`,"Operation":`)
+		k.Operation = string(s.Plain())
+		s.Want(`,"Key":`)
+		k.Key = string(s.Plain())
+		s.Want("}")
+		it.Kept = k
+	}
+	s.Want("}")
+	return it
 }
 
 // BulkTaken is what becomes of a row in a commit.
