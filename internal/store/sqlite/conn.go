@@ -235,6 +235,26 @@ func (s *Store) read(ctx context.Context, op string, fn func(*link) error) error
 	return s.snapshot(ctx, s.readers, op, fn)
 }
 
+// readNear is read for what is asked for between commits all the time: on the connection that writes, if that is free. Its
+// cache holds what it wrote, while that of a reader is dropped at each commit.
+func (s *Store) readNear(ctx context.Context, op string, fn func(*link) error) error {
+	if !s.gate.try() {
+		return s.read(ctx, op, fn)
+	}
+	defer s.gate.leave()
+	if s.closed {
+		return closedError(op)
+	}
+	if err := s.writer.begin(ctx, qBeginRead); err != nil {
+		return classify(op, err)
+	}
+	defer s.writer.end()
+	if err := fn(s.writer); err != nil {
+		return classify(op, err)
+	}
+	return nil
+}
+
 // look is read for people: on connections of their own, so that no list delays an engine, and only
 // while the caller waits.
 func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error {

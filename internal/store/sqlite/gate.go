@@ -63,6 +63,17 @@ func (g *gate) enter(ctx context.Context, r rank) error {
 	return context.Cause(ctx)
 }
 
+// try enters if nobody is in.
+func (g *gate) try() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.taken {
+		return false
+	}
+	g.taken = true
+	return true
+}
+
 // forget takes a waiter out of its queue; false when it has been let in.
 func (g *gate) forget(r rank, w *waiter) bool {
 	g.mu.Lock()

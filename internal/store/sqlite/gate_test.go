@@ -91,3 +91,20 @@ func TestGateGivesUp(t *testing.T) {
 		}
 	}
 }
+
+func TestGateTry(t *testing.T) {
+	var g gate
+	if !g.try() {
+		t.Fatal("nobody is in, and it does not open")
+	}
+	if g.try() {
+		t.Fatal("two are in")
+	}
+	g.leave()
+	if err := g.enter(t.Context(), rankPeople); err != nil {
+		t.Fatal(err)
+	}
+	if g.try() {
+		t.Fatal("two are in")
+	}
+}

@@ -22,7 +22,7 @@ var (
 // InboxPage implements store.Engine.
 func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
 	var out engine.InboxPage
-	err := s.read(ctx, "read inbox", func(r *link) error {
+	err := s.readNear(ctx, "read inbox", func(r *link) error {
 		var err error
 		if out.Seq, _, err = seqOf(r, partition); err != nil {
 			return err
