@@ -66,6 +66,30 @@ func (w rowWrites) arrays() []any {
 	}
 }
 
+// put writes rows: those that have much in common by a statement for each group, the rest by the other.
+func (c *commit) put(common, other query, rows rowWrites, guards ...any) {
+	groups, rest := store.GroupCommon(rows)
+	for i := range groups {
+		g := &groups[i]
+		args := append(rowWrites(g.Rows).differing(), g.Partition, g.Namespace, g.Job, [16]byte(g.JobUID), g.Revision, g.Pool, g.Handler, string(g.Trigger),
+			g.ShardTotal, string(g.State), string(g.Reason), string(g.Cancel), g.Round, string(g.ShardState))
+		c.add(common, append(args, guards...)...)
+	}
+	if len(rest) > 0 {
+		c.add(other, append(rowWrites(rest).arrays(), guards...)...)
+	}
+}
+
+// differing are the arrays of commonArrays.
+func (w rowWrites) differing() []any {
+	_, shards := w.shards()
+	return []any{
+		w.ids(), w.longs(func(e *job.Execution) int64 { return int64(e.PlannedAt) }), w.texts(func(e *job.Execution) string { return e.RequestKey }), w.params(),
+		w.longs(func(e *job.Execution) int64 { return int64(e.CreatedAt) }), w.longs(func(e *job.Execution) int64 { return int64(e.StartedAt) }),
+		w.longs(func(e *job.Execution) int64 { return int64(e.EndedAt) }), shards,
+	}
+}
+
 // rowKinds are writes of rows by what they do.
 type rowKinds struct {
 	revived, absent, over, changed, fresh rowWrites
@@ -134,18 +158,14 @@ func (c *commit) executions() error {
 		shard job.ShardState
 	}
 	for from, group := range groups(k.changed, func(w *store.RowWrite) from { return from{w.From, w.ShardFrom()} }) {
-		c.add(qExecutionUpdate, append(rowWrites(group).arrays(), string(from.state), string(from.shard))...)
+		c.put(qCommonUpdate, qExecutionUpdate, group, string(from.state), string(from.shard))
 	}
 	for from, group := range groups(k.inRow, (*store.RowWrite).ShardFrom) {
 		states, shards := rowWrites(group).shards()
 		c.add(qShardInRow, rowWrites(group).ids(), states, shards, string(from))
 	}
-	if len(k.fresh) > 0 {
-		c.add(qExecutionInsert, k.fresh.arrays()...)
-	}
-	if len(k.kept) > 0 {
-		c.add(qExecutionArchive, k.kept.arrays()...)
-	}
+	c.put(qCommonInsert, qExecutionInsert, k.fresh)
+	c.put(qCommonArchive, qExecutionArchive, k.kept)
 	c.dead += int64(len(k.over) + len(k.changed) + len(k.inRow))
 	return nil
 }

@@ -14,6 +14,12 @@ const (
 	rowArrays = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::text[], $8::text[], $9::text[],
 		$10::bigint[], $11::text[], $12::text[], $13::integer[], $14::text[], $15::text[], $16::text[], $17::integer[], $18::bigint[],
 		$19::bigint[], $20::bigint[], $21::text[], $22::text[]) u (` + rowColumns + `)`
+	// commonArrays are rows that have much in common: what differs as arrays, the rest once for all of them.
+	commonArrays = `(SELECT v.id, $9::integer AS partition, $10::text AS namespace, $11::text AS job, $12::uuid AS job_uid, $13::bigint AS revision, $14::text AS pool,
+		$15::text AS handler, $16::text AS trigger, v.planned_at, v.request_key, v.params, $17::integer AS shard_total, $18::text AS state, $19::text AS reason,
+		$20::text AS cancel, $21::integer AS round, v.created_at, v.started_at, v.ended_at, $22::text AS shard_state, v.shard
+		FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
+			v (id, planned_at, request_key, params, created_at, started_at, ended_at, shard)) u`
 	shardArrays = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::boolean[], $9::boolean[],
 		$10::integer[], $11::integer[], $12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
 		$19::bigint[], $20::text[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::text[]) u (` + shardColumns + `)`
@@ -30,21 +36,17 @@ var (
 	guardExecutions = guard(guardExecution, `cardinality($1)`, executionMissing)
 	guardShards     = guard(guardShard, `cardinality($1)`, shardMissing)
 
-	qExecutionInsert = statement(`WITH done AS (INSERT INTO executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + rowArrays + `
-		WHERE NOT EXISTS (SELECT 1 FROM history_executions h WHERE h.id = u.id OFFSET 0) ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions)
-	qExecutionUpdate = statement(`WITH written AS (INSERT INTO executions AS e (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + rowArrays + `
-		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, pool = excluded.pool, handler = excluded.handler, params = excluded.params,
-			shard_total = excluded.shard_total, state = excluded.state, reason = excluded.reason, cancel = excluded.cancel, round = excluded.round,
-			started_at = excluded.started_at, ended_at = excluded.ended_at, planned_at = excluded.planned_at, shard_state = coalesce(excluded.shard_state, e.shard_state),
-			shard = coalesce(excluded.shard, e.shard) WHERE e.state = $23 AND ($24 = '' OR e.shard_state = $24) RETURNING id, xmax::text <> '0' AS was),
-		done AS (SELECT id FROM written WHERE was)` + guardExecutions)
+	qExecutionInsert = statement(insertRows(rowArrays))
+	qCommonInsert    = statement(insertRows(commonArrays))
+	qExecutionUpdate = statement(updateRows(rowArrays))
+	qCommonUpdate    = statement(updateRows(commonArrays))
 	qExecutionDelete = statement(`WITH done AS (DELETE FROM executions WHERE ` +
 		keyed(`unnest($1::uuid[], $2::text[], $3::text[]) u (id, was, shard_was)`, `executions`,
 			`t.id = u.id AND t.state = u.was AND (u.shard_was = '' OR t.shard_state = u.shard_was)`) + ` RETURNING id)` + guardExecutions)
 	qExecutionAbsent = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x OFFSET 0))` +
 		guardExecutions)
-	qExecutionArchive = statement(`WITH done AS (INSERT INTO history_executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + rowArrays + `
-		ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions)
+	qExecutionArchive = statement(archiveRows(rowArrays))
+	qCommonArchive    = statement(archiveRows(commonArrays))
 	// A shard in the row that is not written goes along: this comes before the deletion.
 	qRowArchive = statement(`WITH done AS (INSERT INTO history_executions (` + rowColumns + `)
 		SELECT ` + qualified("u", executionColumns) + `, l.shard_state, l.shard FROM ` + rowArrays +
@@ -86,6 +88,25 @@ var (
 	qShardsRevive  = statement(`INSERT INTO shards (` + allShardColumns + `) SELECT ` + allShardColumns + ` FROM history_shards WHERE execution = $1`)
 	qShardsForget  = statement(`DELETE FROM history_shards WHERE execution = $1`)
 )
+
+func insertRows(arrays string) string {
+	return `WITH done AS (INSERT INTO executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + arrays + `
+		WHERE NOT EXISTS (SELECT 1 FROM history_executions h WHERE h.id = u.id OFFSET 0) ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions
+}
+
+func updateRows(arrays string) string {
+	return `WITH written AS (INSERT INTO executions AS e (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + arrays + `
+		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, pool = excluded.pool, handler = excluded.handler, params = excluded.params,
+			shard_total = excluded.shard_total, state = excluded.state, reason = excluded.reason, cancel = excluded.cancel, round = excluded.round,
+			started_at = excluded.started_at, ended_at = excluded.ended_at, planned_at = excluded.planned_at, shard_state = coalesce(excluded.shard_state, e.shard_state),
+			shard = coalesce(excluded.shard, e.shard) WHERE e.state = $23 AND ($24 = '' OR e.shard_state = $24) RETURNING id, xmax::text <> '0' AS was),
+		done AS (SELECT id FROM written WHERE was)` + guardExecutions
+}
+
+func archiveRows(arrays string) string {
+	return `WITH done AS (INSERT INTO history_executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + arrays + `
+		ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions
+}
 
 // column makes an array of one value of each row.
 func column[T, V any](rows []T, value func(*T) V) []V {

@@ -15,6 +15,7 @@ func HotTexts() map[string]string {
 		"fence": qFence, "consume": qConsume, "forward": qForward, "keys forget": qKeysForget, "journal": qJournal, "cursor put": qCursorPut,
 		"cursor drop": qCursorDrop, "handover": qHandover, "decision insert": qDecisionInsert, "session put": qSessionPut, "session end": qSessionEnd,
 		"execution insert": qExecutionInsert, "execution update": qExecutionUpdate, "execution delete": qExecutionDelete,
+		"common insert": qCommonInsert, "common update": qCommonUpdate, "common archive": qCommonArchive,
 		"execution absent": qExecutionAbsent, "execution archive": qExecutionArchive, "execution revive": qExecutionRevive,
 		"row archive": qRowArchive, "shard in row": qShardInRow, "bulk rows": qBulkRows, "bulk delete": qBulkDelete, "bulk take": qBulkTake,
 		"blocks live": qBlocksLive, "blocks ended": qBlocksEnded, "block insert": qBlockInsert, "block update": qBlockUpdate, "block delete": qBlockDelete,
