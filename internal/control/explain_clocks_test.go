@@ -63,6 +63,18 @@ func TestExplainReadsTheClocks(t *testing.T) {
 	}
 }
 
+// The ends of a backfill that no clock showed are the first instant behind them.
+func TestBackfillFromASkippedReading(t *testing.T) {
+	now := wall
+	c, _ := open(t, asked(), func(c *control.Config) { c.Now = func() time.Time { return now } })
+	mustPut(t, c, clockJob("quarters", "*/15 * * * *", schedule.DST{}))
+	now = wall.AddDate(0, 0, 14)
+	b, err := c.Backfill(t.Context(), control.BackfillRequest{Namespace: "default", Job: "quarters", From: "2026-03-08T02:30", To: "2026-03-08T03:15", DryRun: true})
+	if err != nil || b.From != moment(t, "2026-03-08T07:00:00Z") || b.Spec.Total != 2 {
+		t.Errorf("%v, %d, %v", b.From.Time(), b.Spec.Total, err)
+	}
+}
+
 // An instant before the job may be one of an earlier job of its name.
 func TestExplainNamesTheEarlierJob(t *testing.T) {
 	now := wall

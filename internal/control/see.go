@@ -85,10 +85,16 @@ func zoneOf(d *job.Definition) *time.Location {
 	return time.UTC
 }
 
-// instantOf reads an instant; a text without an offset is read on the clocks of the zone.
+// instantOf reads an instant; a text without an offset is read on the clocks of the zone. A reading that a step of them skipped is
+// the first instant behind it.
 func instantOf(text string, zone *time.Location) (job.Instant, error) {
 	for _, layout := range append([]string{time.RFC3339Nano}, readings...) {
 		at, err := time.ParseInLocation(layout, text, zone)
+		if reading, is := readingOf(text); is && err == nil {
+			if _, step := schedule.Readings(zone, reading); step != nil {
+				at = step.At
+			}
+		}
 		if err == nil && at.Year() >= 1970 && at.Year() <= 9999 && at.Unix() > 0 {
 			return job.InstantOf(at), nil
 		}
