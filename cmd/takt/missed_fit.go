@@ -18,7 +18,7 @@ type misfit struct {
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
 	Missed   int64     `json:"missed"`
-	Revision int64     `json:"revision"`
+	Revision int64     `json:"revision,omitempty"`
 	There    int64     `json:"there"`             // instants that the revision has in the range
 	AtLeast  bool      `json:"atLeast,omitempty"` // there are more than a backfill takes
 }
@@ -33,8 +33,12 @@ func (x *misfit) String() string {
 	} else if x.There == x.Missed {
 		others = " others"
 	}
-	return fmt.Sprintf("job %s from %s to %s: %d missed, the %s of revision %d has %s%d%s there", x.Job, x.From.Format(time.RFC3339), x.To.Format(time.RFC3339),
-		x.Missed, of, x.Revision, more, x.There, firstText(others, map[bool]string{true: " instant", false: " instants"}[x.There == 1]))
+	revision := fmt.Sprintf("revision %d", x.Revision)
+	if x.Revision == 0 { // the refusal of so many does not tell
+		revision = "the newest revision"
+	}
+	return fmt.Sprintf("job %s from %s to %s: %d missed, the %s of %s has %s%d%s there", x.Job, x.From.Format(time.RFC3339), x.To.Format(time.RFC3339),
+		x.Missed, of, revision, more, x.There, firstText(others, map[bool]string{true: " instant", false: " instants"}[x.There == 1]))
 }
 
 // fits parts the ranges that a backfill runs as they were missed from those that it does not.
@@ -80,18 +84,12 @@ func changedIn(ctx context.Context, c *takt.Client, list *missedList, s jobSpan)
 		if !d.From.Equal(s.from) || !d.To.Equal(s.to) {
 			there, err = dryBackfill(ctx, c, jobSpan{s.job, d.From, d.To})
 		}
-		x := misfit{Job: d.Job, Schedule: d.Schedule, From: d.From, To: d.To, Missed: d.Count, Revision: there.Revision}
-		switch {
-		case codeIs(err, "too_many_instants"):
-			if x.There, x.AtLeast = maxBackfill, true; d.Count > maxBackfill {
-				continue
-			}
-		case err != nil:
+		if err != nil && !codeIs(err, "too_many_instants") {
 			return nil, err
-		case sameInstants(&there, d, &x):
-			continue
 		}
-		changed = append(changed, x)
+		if x, changes := compared(d, &there, err != nil); changes {
+			changed = append(changed, x)
+		}
 	}
 	if len(changed) > 0 || tooMany != nil {
 		return changed, tooManyOnly(changed, tooMany)
@@ -109,6 +107,16 @@ func changedIn(ctx context.Context, c *takt.Client, list *missedList, s jobSpan)
 		}
 	}
 	return changed, nil
+}
+
+// compared is what has changed of a decision's range; changes: something has.
+func compared(d *missedRange, there *takt.Backfill, tooMany bool) (x misfit, changes bool) {
+	x = misfit{Job: d.Job, Schedule: d.Schedule, From: d.From, To: d.To, Missed: d.Count, Revision: there.Revision}
+	if tooMany {
+		x.There, x.AtLeast = maxBackfill, true
+		return x, d.Count <= maxBackfill
+	}
+	return x, !sameInstants(there, d, &x)
 }
 
 // maxBackfill is how many instants a backfill takes.

@@ -30,7 +30,7 @@ func (ev *Evidence) readClocks(lines []line, reading time.Time) (done bool) {
 		ev.skippedReading(lines, zone, reading, step)
 		return true
 	case len(all) > 1:
-		ev.repeatedReading(lines, zone, reading, all)
+		ev.repeatedReading(lines, zone, all)
 	}
 	return false
 }
@@ -56,7 +56,7 @@ func (ev *Evidence) skippedReading(lines []line, zone *time.Location, reading ti
 }
 
 // repeatedReading finds the one of two instants that a schedule has.
-func (ev *Evidence) repeatedReading(lines []line, zone *time.Location, reading time.Time, all []time.Time) {
+func (ev *Evidence) repeatedReading(lines []line, zone *time.Location, all []time.Time) {
 	chosen := -1
 	for i, at := range all {
 		if _, is := having(lines, meant(lines, job.InstantOf(at))); is {

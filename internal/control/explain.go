@@ -152,16 +152,22 @@ func (ev *Evidence) Explain() Explanation {
 	default:
 		out.silent(lines, names)
 	}
+	out.addWords()
+	return out
+}
+
+// addWords says what else is to be known, whatever the verdict.
+func (x *Explanation) addWords() {
+	ev := &x.Evidence
 	if ev.Reading != "" {
-		out.Text += "; " + ev.Reading
+		x.Text += "; " + ev.Reading
 	}
 	if !ev.Backfill.IsZero() && !ev.Reached && (ev.Execution == nil || ev.Execution.State.Ended()) {
-		out.Text += fmt.Sprintf("; backfill %s has it in its range and has not come to it yet", ev.Backfill)
+		x.Text += fmt.Sprintf("; backfill %s has it in its range and has not come to it yet", ev.Backfill)
 	}
 	if ev.Asked != 0 {
-		out.Text += fmt.Sprintf("; of the second that was asked for, this is the planned instant %s", ev.At)
+		x.Text += fmt.Sprintf("; of the second that was asked for, this is the planned instant %s", ev.At)
 	}
-	return out
 }
 
 // earlier says what became of the instant of an earlier job of the name.

@@ -184,7 +184,7 @@ func (c *Control) addEarlier(ctx context.Context, ev *Evidence) error {
 				return nil
 			}
 		}
-		if f.Page.After = next; next == "" {
+		if f.After = next; next == "" {
 			return nil
 		}
 	}
