@@ -89,6 +89,16 @@ type Backfill struct {
 	Cancelled   string     `json:"cancelled,omitempty" doc:"By whom and why, when somebody asked for its end."`
 	Effect      string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of the request that this answers."`
 	Note        string     `json:"note,omitempty" doc:"What of the request that this answers has no effect."`
+
+	Schedules []BackfillSchedule `json:"schedules,omitempty" doc:"With dryRun: what each schedule that has planned instants in the range has there."`
+}
+
+// BackfillSchedule is what one schedule has in the range of a backfill.
+type BackfillSchedule struct {
+	Name  string    `json:"name"`
+	Total int64     `json:"total" doc:"Planned instants."`
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
 }
 
 // Ended tells whether the backfill has come to its end.

@@ -26,7 +26,7 @@ type cronItems struct {
 	Items    []cronItem       `json:"items"`
 	Dialect  schedule.Dialect `json:"dialect"`
 	TimeZone string           `json:"timeZone"`
-	Excluded []cronItem       `json:"excluded,omitempty"` // what calendars leave out between them
+	Excluded []cronItem       `json:"excluded,omitempty"` // what calendars leave out between them, and a step of the clock behind them
 }
 
 func newCronCommand() *cobra.Command {
@@ -63,6 +63,9 @@ func (c *cronFlags) add(cmd *cobra.Command) {
 func (c *cronFlags) parseFor(cmd *cobra.Command, expr string) (schedule.Schedule, error) {
 	if err := c.load(cmd); err != nil {
 		return nil, err
+	}
+	if c.seed == "" && schedule.Hashed(expr) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "H has the value of no job here: that of a job differs, --seed NAMESPACE/NAME shows it")
 	}
 	return c.parse(expr)
 }
@@ -114,10 +117,18 @@ func (c *cronFlags) print(cmd *cobra.Command, s schedule.Schedule, instants []ti
 	for _, x := range left {
 		list.Excluded = append(list.Excluded, item(x.At, x.Why))
 	}
+	noted := from // a drop before an instant is a note of that
+	for _, at := range instants {
+		noted = later(noted, at)
+	}
+	dropped := schedule.DroppedBetween(s, noted, until, maxCronCount)
 	if more {
 		fmt.Fprintf(cmd.ErrOrStderr(), "calendars leave out more than the %d that are shown\n", maxCronCount)
 	}
 	all := slices.Concat(list.Items, list.Excluded)
+	for _, x := range dropped {
+		list.Excluded = append(list.Excluded, item(x.At, x.Why))
+	}
 	slices.SortStableFunc(all, func(a, b cronItem) int { return strings.Compare(a.At, b.At) })
 	if len(instants) > 1 && instants[1].Before(instants[0]) {
 		slices.Reverse(all)
@@ -129,12 +140,29 @@ func (c *cronFlags) print(cmd *cobra.Command, s schedule.Schedule, instants []ti
 	if isData(c.format) {
 		return printData(cmd.OutOrStdout(), c.format, list)
 	}
-	if c.dialect == "" && list.Dialect == schedule.Quartz {
-		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "read as Quartz: second minute hour day-of-month month day-of-week [year], Sunday is 1"); err != nil {
-			return fmt.Errorf("write the dialect: %w", err)
-		}
+	c.tellDialect(cmd, list.Dialect)
+	for _, x := range dropped {
+		fmt.Fprintf(cmd.ErrOrStderr(), "at %s %s\n", x.At.In(zone).Format(time.RFC3339), x.Why)
 	}
 	return printTable(cmd.OutOrStdout(), []string{"LOCAL", "UTC", "NOTE"}, rows)
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// tellDialect says on standard error what was chosen for an expression without a declared dialect.
+func (c *cronFlags) tellDialect(cmd *cobra.Command, d schedule.Dialect) {
+	switch {
+	case c.dialect != "":
+	case d == schedule.Quartz:
+		fmt.Fprintln(cmd.ErrOrStderr(), "read as Quartz: second minute hour day-of-month month day-of-week [year], Sunday is 1")
+	case d == schedule.Seconds6:
+		fmt.Fprintln(cmd.ErrOrStderr(), "read as seconds6: second minute hour day-of-month month day-of-week, Sunday is 0")
+	}
 }
 
 func newCronNextCommand() *cobra.Command {

@@ -37,6 +37,7 @@ func newCronExplainCommand() *cobra.Command {
 				return printData(cmd.OutOrStdout(), c.format, map[string]any{"text": text, "dialect": schedule.Reading(s),
 					"timeZone": schedule.Zone(s).String(), "findings": schedule.Lint(s, time.Now())})
 			}
+			c.tellDialect(cmd, schedule.Reading(s))
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 			return err
 		},
@@ -64,8 +65,8 @@ func newCronLintCommand() *cobra.Command {
 		Use:   `lint ["EXPR" …] [-f FILE|DIR|-]`,
 		Short: "Look for what may surprise in cron expressions, or in the schedules of job files",
 		Long: `Look for what may surprise in cron expressions, or in the schedules of job files: steps that leave uneven pauses, days that
-match either of two fields, times that a clock skips or shows twice, and many jobs that are due at midnight together. Exit code 1
-when something was found, 2 when an expression or a file is invalid (one that never fires is).
+match either of two fields, times that a clock skips or shows twice, years that have passed, and many jobs that are due at midnight
+together. Exit code 1 when something was found, 2 when an expression or a file is invalid (one that can never fire is).
 
 ` + cronDialects,
 		Example: `  takt cron lint "*/7 * * * *"

@@ -49,7 +49,7 @@ Without a fraction of a second it means any planned instant of that second, and 
 
 func explained(x *takt.Explanation) *account {
 	a := &account{value: x}
-	a.fact("Verdict", x.Verdict+": "+x.Text)
+	a.fact("Verdict", x.Verdict+": "+strings.TrimPrefix(x.Text, x.Verdict+": "))
 	a.fact("Instant", x.At.Format(time.RFC3339Nano)+" ("+x.TimeZone+")")
 	a.fact("Schedule", x.Schedule)
 	if x.Revision > 0 {

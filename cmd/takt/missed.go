@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,7 +23,8 @@ type missedRange struct {
 type missedList struct {
 	Items   []missedRange   `json:"items"`
 	Started []takt.Backfill `json:"started,omitempty"`
-	Unable  []string        `json:"unable,omitempty"` // jobs with ranges that no backfill can run, for they have no schedule
+	Unable  []string        `json:"unable,omitempty"`  // jobs with ranges that no backfill can run, for they have no schedule
+	Changed []misfit        `json:"changed,omitempty"` // that were not started, for the job has other instants there now
 }
 
 type missed struct {
@@ -44,7 +44,9 @@ misfire policy, with the backfill that runs or has run each. Those of a pause or
 shows all.
 
 With --start the ranges that no backfill has are run as takt backfill would, a backfill for each range of a job. Those of jobs
-that have no schedule of their own (they run after others) cannot be: they are named, and the exit code is 1.`,
+that have no schedule of their own (they run after others) cannot be. Those in which the newest revision has other instants than
+were missed, for the job or a calendar was edited since, are not started either: takt backfill runs what is there today. Both
+are named, and the exit code is 1.`,
 		Example: `  takt missed --since 7d
   takt missed reindex --start --yes -o json`,
 		Args: cobra.MaximumNArgs(1),
@@ -88,11 +90,10 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 		l.rows = append(l.rows, []string{d.Job, d.Schedule, strconv.FormatInt(d.Count, 10), d.From.Format(time.RFC3339), d.To.Format(time.RFC3339),
 			d.Kind + ": " + firstText(d.ReasonText, d.Reason), d.Backfill})
 	}
-	if err := l.print(cmd.OutOrStdout(), m.format); err != nil || len(list.Unable) == 0 {
+	if err := l.print(cmd.OutOrStdout(), m.format); err != nil {
 		return err
 	}
-	return &failure{code: exitNegative, what: fmt.Sprintf("what these jobs missed cannot be run as a backfill: %s", strings.Join(list.Unable, ", ")),
-		why: "they have no schedule that names instants", todo: "of a job that runs after others, `takt backfill` the one it runs after, or `takt trigger` it"}
+	return notStarted(&list)
 }
 
 // sinceOf reads --since.
@@ -181,11 +182,12 @@ func spansOf(list *missedList) (all []jobSpan) {
 	return merged
 }
 
-// fill starts a backfill for each range that has none.
+// fill starts a backfill for each range that has none and is as it was missed.
 func (m *missed) fill(cmd *cobra.Command, c *takt.Client, list *missedList) error {
-	spans, ctx := spansOf(list), cmd.Context()
-	if len(spans) == 0 {
-		return nil
+	ctx := cmd.Context()
+	spans, err := fits(ctx, c, list, spansOf(list))
+	if err != nil || len(spans) == 0 {
+		return err
 	}
 	if err := m.confirm(fmt.Sprintf("%s would be started", counted(len(spans), "backfill"))); err != nil {
 		return err
@@ -194,19 +196,12 @@ func (m *missed) fill(cmd *cobra.Command, c *takt.Client, list *missedList) erro
 	for _, s := range spans {
 		in.From, in.To = s.from.Format(time.RFC3339Nano), s.to.Format(time.RFC3339Nano)
 		b, err := c.Backfill(ctx, s.job, in)
-		if e, ok := errors.AsType[*takt.Error](err); ok && e.Problem.Code == "no_schedule" { // the others can be run all the same
-			if !slices.Contains(list.Unable, s.job) {
-				list.Unable = append(list.Unable, s.job)
-			}
-			continue
-		}
 		if err != nil {
 			return explain(ctx, fmt.Sprintf("cannot backfill job %s from %s to %s (%d others were started)", s.job, in.From, in.To, len(list.Started)), err)
 		}
 		list.Started = append(list.Started, b)
 		for i := range list.Items {
-			d := &list.Items[i]
-			if d.Job == s.job && !d.From.Before(s.from) && !d.To.After(s.to) && d.Backfill == "" {
+			if d := &list.Items[i]; s.holds(d) && d.Backfill == "" {
 				d.Backfill = b.ID
 			}
 		}

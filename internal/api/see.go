@@ -199,6 +199,9 @@ func (s *server) listBackfills(ctx context.Context, in *listBackfillsInput) (*an
 func fromBackfilled(b *control.Backfilled) takt.Backfill {
 	out := fromBackfill(&b.Backfill)
 	out.Effect, out.Note = string(b.Effect), b.Note
+	for _, l := range b.Lines {
+		out.Schedules = append(out.Schedules, takt.BackfillSchedule{Name: l.Schedule, Total: l.Count, First: l.First.Time(), Last: l.Last.Time()})
+	}
 	return out
 }
 

@@ -26,17 +26,25 @@ type Backfilled struct {
 	job.Backfill
 	Effect Effect
 	Note   string // what of the request has no effect; "": nothing
+	Lines  []LineCount
+}
+
+// LineCount is what one schedule has in the range of a dry run.
+type LineCount struct {
+	Schedule    string
+	Count       int64
+	First, Last job.Instant
 }
 
 // Backfill runs a job for each planned instant of a range that has no succeeded execution, in the newest revision. Errors:
 // KindNotFound; KindInvalid with the field; KindConflict "endsnot_planned", "backfill_live".
 func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, error) {
-	b, note, err := c.backfillOf(ctx, &r)
+	b, d, note, err := c.backfillOf(ctx, &r)
 	if err != nil {
 		return Backfilled{}, err
 	}
 	if r.DryRun {
-		return Backfilled{Backfill: b, Note: note}, nil
+		return Backfilled{Backfill: b, Note: note, Lines: countLines(d, b.From, b.To)}, nil
 	}
 	ids, err := c.requestedIDs(1)
 	if err != nil {
@@ -55,34 +63,34 @@ func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, 
 }
 
 // backfillOf judges a request by what the job is now. note: what of it has no effect.
-func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Backfill, note string, err error) {
+func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Backfill, d *job.Definition, note string, err error) {
 	b = job.Backfill{Namespace: r.Namespace, Job: r.Job, At: c.instant(),
 		Spec: job.BackfillSpec{Reverse: r.Reverse, MaxParallel: r.MaxParallel, By: r.Change.By, Reason: r.Change.Reason}}
 	if err := checkChange(r.Change); err != nil {
-		return b, "", err
+		return b, nil, "", err
 	}
 	if r.MaxParallel < 0 || r.MaxParallel > job.MaxBackfillParallel {
-		return b, "", job.Errorf(job.KindInvalid, "out_of_range", "%d is out of range 1-%d", r.MaxParallel, job.MaxBackfillParallel).WithField("maxParallel")
+		return b, nil, "", job.Errorf(job.KindInvalid, "out_of_range", "%d is out of range 1-%d", r.MaxParallel, job.MaxBackfillParallel).WithField("maxParallel")
 	}
 	if err := r.ends(&b, time.UTC); err != nil {
-		return b, "", err
+		return b, nil, "", err
 	}
 	row, err := c.read.Job(ctx, r.Namespace, r.Job)
 	if err != nil {
-		return b, "", err
+		return b, nil, "", err
 	}
-	d := &row.Definition
+	d = &row.Definition
 	if d.Unfit != "" {
-		return b, "", job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
+		return b, nil, "", job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
 	}
 	if err := r.ends(&b, zoneOf(d)); err != nil {
-		return b, "", err
+		return b, nil, "", err
 	}
 	switch {
 	case b.To < b.From:
-		return b, "", job.Errorf(job.KindInvalid, "out_of_range", "the range ends before it begins").WithField("to").WithHint("from and to are both included")
+		return b, nil, "", job.Errorf(job.KindInvalid, "out_of_range", "the range ends before it begins").WithField("to").WithHint("from and to are both included")
 	case b.To > b.At:
-		return b, "", job.Errorf(job.KindInvalid, "out_of_range", "the range ends in the future, which is the schedule's").WithField("to").
+		return b, nil, "", job.Errorf(job.KindInvalid, "out_of_range", "the range ends in the future, which is the schedule's").WithField("to").
 			WithHint("end it now at the latest; what lies ahead is planned by the schedule")
 	}
 	b.JobUID, b.Revision = d.UID, d.Revision
@@ -92,7 +100,7 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Bac
 	if b.Spec.Total, err = countRange(d, b.From, b.To); err == nil && b.Spec.Total == 0 {
 		note = "the range has no planned instant of the job: nothing runs"
 	}
-	return b, note, err
+	return b, d, note, err
 }
 
 // ends reads the ends of the range on the clocks of a zone.
@@ -113,9 +121,27 @@ func underFieldOf(err error, field string) error {
 	return err
 }
 
+// bookable are the schedules of a job whose instants arithmetic tells.
+func bookable(d *job.Definition) []line {
+	return slices.DeleteFunc(linesOf(d), func(l line) bool { return l.delayed() })
+}
+
+// countLines counts for each schedule the planned instants of a range, which countRange has bounded.
+func countLines(d *job.Definition, from, to job.Instant) (all []LineCount) {
+	for _, l := range bookable(d) {
+		n, last, _ := schedule.Count(l.s, (from - 1).Time(), to.Time(), job.MaxBackfill)
+		if n == 0 {
+			continue
+		}
+		first, _ := l.s.Next((from - 1).Time())
+		all = append(all, LineCount{l.id, int64(n), job.InstantOf(first), job.InstantOf(last)})
+	}
+	return all
+}
+
 // countRange counts the planned instants of a range, those that several schedules have once.
 func countRange(d *job.Definition, from, to job.Instant) (int64, error) {
-	lines := slices.DeleteFunc(linesOf(d), func(l line) bool { return l.delayed() }) // no arithmetic tells those
+	lines := bookable(d)
 	if len(lines) == 0 {
 		return 0, job.Errorf(job.KindInvalid, "no_schedule", "the job %q has no schedule that names instants", d.Name).
 			WithHint("takt trigger runs it; a backfill is for the instants of a schedule")

@@ -46,7 +46,11 @@ type Evidence struct {
 	Cursors   []job.Cursor
 	Execution *ExecutionView  // nil: none
 	Decisions []job.Decision  // whose ranges hold At
-	Backfill  job.ExecutionID // that runs At; zero: none
+	Backfill  job.ExecutionID // that has At in its range and has not ended; zero: none
+	Reached   bool            // it has come to At
+	Earlier   *job.Execution  // of At, by a job that had the name before; nil: none
+	Reading   string          // what a step of the clocks made of the reading that was asked for; "": nothing
+	Dropped   bool            // no clock showed that reading, and no schedule fires in its place: At is the first instant behind it
 	Kept      job.Instant     // what ended before it may be swept
 	Unowned   string          // why the owner of the job cannot be asked; "": it can
 }
@@ -108,6 +112,9 @@ func (ev *Evidence) Explain() Explanation {
 	if !is {
 		names, is = ev.delayed(lines)
 	}
+	if ev.Dropped {
+		names, is = nil, false
+	}
 	out.Schedule = strings.Join(names, ",")
 	if ev.InForce != nil {
 		out.Revision = ev.InForce.Revision
@@ -133,7 +140,7 @@ func (ev *Evidence) Explain() Explanation {
 			out.Schedule = decision.Schedule
 		}
 	case ev.InForce == nil:
-		out.say(VerdictNotThere, "the job was created at %s, after this instant", stamp(ev.Newest.CreatedAt))
+		out.say(VerdictNotThere, "the job was created at %s, after this instant%s", stamp(ev.Newest.CreatedAt), earlier(ev.Earlier))
 	case ev.Newest.Deleted != nil && ev.At >= ev.Newest.Deleted.At:
 		out.say(VerdictDeleted, "the job was deleted at %s%s", stamp(ev.Newest.Deleted.At), because(ev.Newest.Deleted.By, ev.Newest.Deleted.Reason))
 	case ev.InForce.Spec.Disabled:
@@ -145,13 +152,30 @@ func (ev *Evidence) Explain() Explanation {
 	default:
 		out.silent(lines, names)
 	}
-	if !ev.Backfill.IsZero() && (ev.Execution == nil || ev.Execution.State.Ended()) {
-		out.Text += fmt.Sprintf("; backfill %s has it in its range and has not come to it yet", ev.Backfill)
+	out.addWords()
+	return out
+}
+
+// addWords says what else is to be known, whatever the verdict.
+func (x *Explanation) addWords() {
+	ev := &x.Evidence
+	if ev.Reading != "" {
+		x.Text += "; " + ev.Reading
+	}
+	if !ev.Backfill.IsZero() && !ev.Reached && (ev.Execution == nil || ev.Execution.State.Ended()) {
+		x.Text += fmt.Sprintf("; backfill %s has it in its range and has not come to it yet", ev.Backfill)
 	}
 	if ev.Asked != 0 {
-		out.Text += fmt.Sprintf("; of the second that was asked for, this is the planned instant %s", ev.At)
+		x.Text += fmt.Sprintf("; of the second that was asked for, this is the planned instant %s", ev.At)
 	}
-	return out
+}
+
+// earlier says what became of the instant of an earlier job of the name.
+func earlier(x *job.Execution) string {
+	if x == nil {
+		return ""
+	}
+	return fmt.Sprintf("; an earlier job of this name has execution %s of it (%s)", x.ID, x.State)
 }
 
 func (x *Explanation) say(v Verdict, format string, args ...any) {
@@ -213,11 +237,15 @@ func (x *Explanation) ofExecution(e *ExecutionView) {
 // notPlanned names the instants around one that is none, and what took it away.
 func (x *Explanation) notPlanned(lines []line) {
 	at := x.At.Time()
+	behind := at
+	if x.Evidence.Dropped {
+		behind = at.Add(-time.Nanosecond) // that At itself may be one says nothing about the reading
+	}
 	for _, l := range lines {
 		if prev, ok := schedule.Prev(l.s, at); ok && prev.After(x.Previous) {
 			x.Previous = prev
 		}
-		if next, ok := l.s.Next(at); ok && (x.Next.IsZero() || next.Before(x.Next)) {
+		if next, ok := l.s.Next(behind); ok && (x.Next.IsZero() || next.Before(x.Next)) {
 			x.Next = next
 		}
 	}
@@ -228,13 +256,16 @@ func (x *Explanation) notPlanned(lines []line) {
 		}
 		return
 	}
-	if !x.closed() {
+	if x.Evidence.Dropped {
+		x.say(VerdictNotPlanned, "no schedule of revision %d, which was in force, has this reading", x.Revision)
+	} else if !x.closed() {
 		x.say(VerdictNotPlanned, "no schedule of revision %d, which was in force, has this instant", x.Revision)
 		for _, l := range lines {
 			if by := closer(x.Evidence.InForce, l.s, x.At); by != "" {
 				x.Text += fmt.Sprintf("; %s is closed then, for schedule %s", by, l.id)
 			}
 		}
+		x.droppedHere(lines)
 	}
 	if !x.Previous.IsZero() {
 		x.Text += "; the one before is " + x.Previous.In(x.Zone).Format(time.RFC3339)

@@ -32,7 +32,11 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 	if ev.InForce == nil {
 		return nil
 	}
-	lines, asked := linesOf(ev.InForce), ev.At
+	lines := linesOf(ev.InForce)
+	if reading, is := readingOf(text); is && ev.readClocks(lines, reading) {
+		return nil
+	}
+	asked := ev.At
 	ev.At = meant(lines, asked)
 	if _, is := having(lines, ev.At); is || asked%1000 != 0 || strings.ContainsAny(text, ".,") {
 		return nil
@@ -43,12 +47,7 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 	}
 	// What ends make has instants that no schedule tells.
 	d := ev.Newest
-	term := func(op filter.Op, at job.Instant) filter.Term {
-		return filter.Term{Field: "planned", Op: op, Number: int64(at)}
-	}
-	rows, _, err := c.read.Executions(ctx, store.ExecutionFilter{Namespace: d.Namespace, Job: d.Name, Page: store.Page{Limit: 1}, Query: filter.Query{
-		Terms: []filter.Term{term(filter.AtLeast, asked), term(filter.Less, asked.Add(time.Second)), {Field: "trigger", Op: filter.Is, Not: true, Texts: []string{string(job.TriggerRequest)}}},
-	}})
+	rows, _, err := c.read.Executions(ctx, store.ExecutionFilter{Namespace: d.Namespace, Job: d.Name, Page: store.Page{Limit: 1}, Query: plannedIn(asked, asked.Add(time.Second))})
 	if err != nil {
 		return err
 	}
@@ -71,6 +70,15 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 		}
 	}
 	return nil
+}
+
+// plannedIn asks for executions of planned instants from one up to another.
+func plannedIn(from, before job.Instant) filter.Query {
+	term := func(op filter.Op, at job.Instant) filter.Term {
+		return filter.Term{Field: "planned", Op: op, Number: int64(at)}
+	}
+	return filter.Query{Terms: []filter.Term{term(filter.AtLeast, from), term(filter.Less, before),
+		{Field: "trigger", Op: filter.Is, Not: true, Texts: []string{string(job.TriggerRequest)}}}}
 }
 
 // mean sets At to another instant than the one that was asked for.

@@ -32,7 +32,7 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err := c.instantMeant(ctx, &ev, text); err != nil {
 		return Explanation{}, err
 	}
-	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addKept} {
+	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept} {
 		if err := part(ctx, &ev); err != nil {
 			return Explanation{}, err
 		}
@@ -85,10 +85,16 @@ func zoneOf(d *job.Definition) *time.Location {
 	return time.UTC
 }
 
-// instantOf reads an instant; a text without an offset is read on the clocks of the zone.
+// instantOf reads an instant; a text without an offset is read on the clocks of the zone. A reading that a step of them skipped is
+// the first instant behind it.
 func instantOf(text string, zone *time.Location) (job.Instant, error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+	for _, layout := range append([]string{time.RFC3339Nano}, readings...) {
 		at, err := time.ParseInLocation(layout, text, zone)
+		if reading, is := readingOf(text); is && err == nil {
+			if _, step := schedule.Readings(zone, reading); step != nil {
+				at = step.At
+			}
+		}
 		if err == nil && at.Year() >= 1970 && at.Year() <= 9999 && at.Unix() > 0 {
 			return job.InstantOf(at), nil
 		}
@@ -100,6 +106,9 @@ func instantOf(text string, zone *time.Location) (job.Instant, error) {
 // addRows reads what the database has of an instant.
 func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 	d := ev.Newest
+	if ev.Dropped {
+		return nil // At is not what was asked for
+	}
 	view, err := c.Execution(ctx, d.Namespace, job.PlannedID(d.UID, ev.At))
 	switch {
 	case err == nil:
@@ -134,11 +143,56 @@ func (c *Control) addBackfill(ctx context.Context, ev *Evidence) error {
 	rows, _, err := c.write.Backfills(ctx, ev.Newest.Namespace, ev.Newest.Name, store.Page{})
 	for i := range rows {
 		if b := &rows[i]; !b.Progress.State.Ended() && b.Cancel == nil && b.From <= ev.At && ev.At <= b.To {
-			ev.Backfill = b.ID
+			ev.Backfill, ev.Reached = b.ID, ev.reached(b)
 		}
 	}
 	return err
 }
+
+// reached tells whether a backfill has come to the instant, as far as is known: its owner writes in steps.
+func (ev *Evidence) reached(b *job.Backfill) bool {
+	p := &b.Progress
+	switch x := ev.Execution; {
+	case x != nil && x.Trigger == job.TriggerBackfill && x.CreatedAt >= b.At, slices.Contains(p.Open, ev.At):
+		return true
+	case p.Cursor == 0:
+		return false
+	case b.Spec.Reverse:
+		return p.Cursor <= ev.At
+	}
+	return ev.At <= p.Cursor
+}
+
+// addEarlier looks for what an earlier job of the name made of an instant that lies before the newest.
+func (c *Control) addEarlier(ctx context.Context, ev *Evidence) error {
+	if ev.InForce != nil {
+		return nil
+	}
+	until := ev.At + 1
+	if ev.At%1000 == 0 {
+		until = ev.At.Add(time.Second)
+	}
+	f := store.ExecutionFilter{Namespace: ev.Newest.Namespace, Job: ev.Newest.Name, Page: store.Page{Limit: 10}, Query: plannedIn(ev.At, until)}
+	for range earlierPages {
+		rows, next, err := c.read.Executions(ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if rows[i].JobUID != ev.Newest.UID {
+				ev.Earlier = &rows[i]
+				return nil
+			}
+		}
+		if f.After = next; next == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// earlierPages bounds how far addEarlier looks: with a query a page may be short and lead on.
+const earlierPages = 20
 
 // addKept finds out how far back executions and decisions are kept.
 func (c *Control) addKept(ctx context.Context, ev *Evidence) error {

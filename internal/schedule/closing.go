@@ -3,6 +3,8 @@ package schedule
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -182,19 +184,52 @@ func (c *closing) nextOpen(after time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// note says what calendars did to an instant that the schedule yields.
+// note says what calendars did to an instant that the schedule yields: it moved, and others with it.
 func (c *closing) note(at time.Time) string {
-	if Matches(c.Schedule, at) || c.policy == ClosedSkip {
+	if c.policy == ClosedSkip {
 		return Note(c.Schedule, at)
 	}
 	on, _ := place(c.zone, at)
+	var from []time.Time // the nearest first
 	for source := range c.sources(on) {
-		if from := c.moved(at, source); Matches(c.Schedule, from) {
-			calendar, why := c.closedBy(from)
-			return fmt.Sprintf("moved from %s: %s is closed%s", from.In(c.zone).Format(time.DateOnly), calendar, bracket(why))
+		if was := c.moved(at, source); Matches(c.Schedule, was) {
+			from = append(from, was)
 		}
 	}
-	return ""
+	note := ""
+	if Matches(c.Schedule, at) {
+		note = Note(c.Schedule, at)
+	} else if len(from) > 0 {
+		calendar, why := c.closedBy(from[0])
+		note = fmt.Sprintf("moved from %s: %s is closed%s", from[0].In(c.zone).Format(time.DateOnly), calendar, bracket(why))
+		from = from[1:]
+	}
+	if len(from) == 0 {
+		return note
+	}
+	return strings.TrimPrefix(note+"; "+c.joined(from), "; ")
+}
+
+// joinedWhys bounds the reasons that a note names.
+const joinedWhys = 3
+
+// joined says which instants of closed days make one with another.
+func (c *closing) joined(from []time.Time) string {
+	slices.SortFunc(from, time.Time.Compare)
+	var whys []string
+	for _, at := range from {
+		if _, why := c.closedBy(at); why != "" && !slices.Contains(whys, why) {
+			whys = append(whys, why)
+		}
+	}
+	if len(whys) > joinedWhys {
+		whys = append(whys[:joinedWhys], "…")
+	}
+	first, last := from[0].In(c.zone).Format(time.DateOnly), from[len(from)-1].In(c.zone).Format(time.DateOnly)
+	if len(from) == 1 {
+		return fmt.Sprintf("with 1 from the closed day %s%s", first, bracket(strings.Join(whys, ", ")))
+	}
+	return fmt.Sprintf("with %d from closed days %s … %s%s", len(from), first, last, bracket(strings.Join(whys, ", ")))
 }
 
 func bracket(why string) string {

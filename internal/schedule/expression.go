@@ -132,6 +132,9 @@ func ParseExpression(text string, dialect Dialect, seed string) (*Expression, *E
 	return &e, nil
 }
 
+// Hashed tells whether an expression holds an H, whose value a seed chooses.
+func Hashed(text string) bool { return hashed(text) }
+
 // hashed tells whether an expression holds an H, which no name of a month or weekday begins with.
 func hashed(text string) bool {
 	return slices.ContainsFunc(strings.FieldsFunc(strings.ToUpper(text), func(r rune) bool { return strings.ContainsRune(" \t,", r) }),
@@ -166,8 +169,11 @@ func fieldsOf(text string, dialect Dialect) ([]word, Dialect, *Error) {
 		return nil, "", &Error{Field: "dialect", Message: fmt.Sprintf("%.32q is no dialect", dialect), Hint: "one of unix5, seconds6, quartz"}
 	}
 	fields := split(text)
-	if len(fields) == 1 && strings.HasPrefix(fields[0].text, "@") {
+	if len(fields) > 0 && strings.HasPrefix(fields[0].text, "@") {
 		body, ok := macros[strings.ToLower(fields[0].text)]
+		if ok && len(fields) > 1 {
+			return nil, "", cronError(fields[0].pos, "leave out what follows it", "%.32q stands alone", fields[0].text)
+		}
 		if !ok {
 			return nil, "", cronError(fields[0].pos, "known are @hourly @daily @midnight @weekly @monthly @yearly @annually; for a fixed rate use every",
 				"%.32q is no macro", fields[0].text)

@@ -8,7 +8,7 @@ import (
 
 // Finding is something about an expression that is allowed and may surprise.
 type Finding struct {
-	Rule string `json:"rule"` // stable, for machines: "uneven_step", "either_day", "clock_step", "step_one_value"
+	Rule string `json:"rule"` // stable, for machines: "uneven_step", "either_day", "clock_step", "step_one_value", "never_again"
 	Text string `json:"text"`
 	Hint string `json:"hint,omitempty"`
 }
@@ -19,7 +19,7 @@ func Lint(s Schedule, from time.Time) []Finding {
 	if !ok {
 		return nil
 	}
-	found := c.expr.lintSteps()
+	found := append(c.lintPast(from), c.expr.lintSteps()...)
 	day, week := c.expr.words[3], c.expr.words[5]
 	if c.expr.either {
 		found = append(found, Finding{"either_day",
@@ -27,6 +27,19 @@ func Lint(s Schedule, from time.Time) []Finding {
 			"for days that match both, begin one of the fields with *, such as */1"})
 	}
 	return append(found, c.lintClock(from)...)
+}
+
+// lintPast finds that all instants have passed.
+func (c *cron) lintPast(from time.Time) []Finding {
+	if _, ok := c.Next(from); ok {
+		return nil
+	}
+	last, ok := Prev(c, from)
+	if !ok {
+		return nil
+	}
+	_, hint := PassedText("cron")
+	return []Finding{{"never_again", fmt.Sprintf("it never fires again: the last time was %s", last.In(c.zone).Format(time.RFC3339)), hint}}
 }
 
 // lintSteps finds steps that do not divide their field: the last pause of each round is shorter.

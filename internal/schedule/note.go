@@ -66,22 +66,21 @@ func (c *cron) noteSkipped(shown wall, now span, at time.Time) string {
 	if !ok {
 		return ""
 	}
-	const because = "%s: %s does not exist, the clock goes from %s to %s"
 	reading := wall(at.Unix() + now.offset)
 	switch {
-	case c.expr.interval || c.dst.Gap == GapSkip:
+	case c.drops():
 		if first, _ := c.Next(time.Unix(now.start-1, 0)); !first.Equal(at) {
 			return ""
 		}
-		return fmt.Sprintf(because, "dropped before it", skipped, shown, begin)
+		return skippedText("dropped before it", skipped, shown, begin)
 	case c.dst.Gap == GapShift:
 		from := reading - (begin - shown)
 		if w, ok := c.expr.first(from, begin); !ok || w != from || from < shown {
 			return ""
 		}
-		return fmt.Sprintf(because, "moved", from, shown, begin)
+		return skippedText("moved", from, shown, begin)
 	case at.Unix() == now.start:
-		return fmt.Sprintf(because, "moved", skipped, shown, begin)
+		return skippedText("moved", skipped, shown, begin)
 	}
 	return ""
 }

@@ -177,6 +177,9 @@ func parseCron(spec Spec) (Schedule, error) {
 	}
 	location, err := loadZone(zone)
 	if err != nil {
+		if pos > 0 {
+			err.Pos = pos - len(zone) + 1
+		}
 		return nil, err
 	}
 	dialect := spec.Dialect
