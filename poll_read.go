@@ -11,7 +11,7 @@ import (
 // quick is an answer that can be read by hand; false: encoding/json must read it, into a value that is as it was.
 type quick interface{ quick(text []byte) bool }
 
-func (p *PollResponse) quick(text []byte) bool {
+func (r *PollResponse) quick(text []byte) bool {
 	s := scan{b: bytes.TrimSuffix(text, []byte("\n"))}
 	var all PollResponse
 	s.want(`{`)
@@ -32,7 +32,7 @@ func (p *PollResponse) quick(text []byte) bool {
 	if s.bad || len(s.b) > 0 {
 		return false
 	}
-	*p = all
+	*r = all
 	return true
 }
 
