@@ -102,7 +102,7 @@ func TestRaceOfCreations(t *testing.T) {
 		wantCount(t, "only if new", got, map[string]int{"ok": 1, "conflict/revision_changed": callers - 1})
 		name = fmt.Sprint("any-", r)
 		got = atOnce(both, callers, func(i int, s *postgres.Store) error {
-			_, _, err := s.PutJob(context.Background(), put(name, fmt.Sprint("h", i), byte(100*r+i+1), 0))
+			_, _, err := s.PutJob(context.Background(), put(name, fmt.Sprint("h", i), byte(100*r+callers+i+1), 0)) // no id of those above
 			return err
 		})
 		wantCount(t, "whatever is there", got, map[string]int{"ok": callers})
