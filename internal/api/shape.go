@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // form is what a JSON value has to look like.
@@ -88,7 +89,20 @@ func structShape(t reflect.Type) *shape {
 			panic("api: field without a JSON name: " + t.String() + "." + f.Name)
 		}
 		s.fields[name] = shapeOf(f.Type)
-		s.folded[strings.ToLower(name)] = name
+		s.folded[folded(name)] = name
 	}
 	return s
+}
+
+// folded is a name as encoding/json compares it: each letter by the first of those that differ in case only, also beyond ASCII.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		for {
+			next := unicode.SimpleFold(r)
+			if next <= r {
+				return next
+			}
+			r = next
+		}
+	}, name)
 }

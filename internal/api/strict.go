@@ -206,7 +206,7 @@ func (w *walker) member(s *shape, key []byte) (*shape, *job.Error) {
 	if known, ok := s.fields[string(key)]; ok {
 		return known, nil
 	}
-	if exact, ok := s.folded[strings.ToLower(string(key))]; ok {
+	if exact, ok := s.folded[folded(string(key))]; ok {
 		return nil, job.Errorf(job.KindInvalid, "unknown_field", "there is no such field").WithField(w.field()).
 			WithHint("names are case-sensitive: write %s", exact)
 	}

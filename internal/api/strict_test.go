@@ -77,7 +77,7 @@ func TestDepth(t *testing.T) {
 // A hint leads from a near miss to the right name.
 func TestNearMisses(t *testing.T) {
 	for given, want := range map[string]string{
-		`{"parms":1}`: "did you mean params?", `{"Params":1}`: "write params", `{"PARAMS":1}`: "write params", `{"paramz":1}`: "did you mean params?",
+		`{"parms":1}`: "did you mean params?", `{"Params":1}`: "write params", `{"PARAMS":1}`: "write params", `{"paramſ":1}`: "write params", `{"paramz":1}`: "did you mean params?",
 	} {
 		r := newRig(t, nil)
 		if p := refused(r, post(one+"/trigger", given), 422, "unknown_field"); !strings.Contains(p.Hint, want) {

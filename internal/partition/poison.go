@@ -40,7 +40,7 @@ func (t *tenure) poisoned(items []item, err error, about engine.About) *ending {
 		for _, it := range t.queue {
 			e.carry = t.carryOn(e.carry, it)
 		}
-		t.queue = nil
+		t.queue, t.unread = nil, 0
 	}
 	return e
 }

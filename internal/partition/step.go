@@ -29,7 +29,7 @@ func (t *tenure) load(ctx context.Context) error {
 	loaded.Takeover = t.seat.n.mono() < t.seat.takeover
 	t.seq.Store(loaded.Seq)
 	t.ahead, t.from = loaded.Seq, loaded.Seq
-	t.queue = []item{{event: loaded, kind: kindOf(loaded)}}
+	t.queue, t.unread = []item{{event: loaded, kind: kindOf(loaded)}}, 0
 	return nil
 }
 
@@ -219,7 +219,10 @@ func (t *tenure) take(n int) []item {
 		if it.call != nil && it.call.ctx.Err() != nil && !isSetAside(it) {
 			continue
 		}
-		if kind, page := pageKind(it.event); page && !it.handed {
+		switch kind, page := pageKind(it.event); {
+		case it.handed:
+			t.unread -= handedIn(it.event)
+		case page:
 			t.reading.queued[kind]--
 		}
 		items = append(items, it)

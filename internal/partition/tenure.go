@@ -59,6 +59,7 @@ type tenure struct {
 	ahead    int64   // seq of the newest step, committed or not
 	from     int64   // seq that was loaded
 	reading  reading
+	unread   int // entries in the queue that were handed over
 	last     lastStep
 	commits  int64
 	behind   int           // levels, as the engine was told

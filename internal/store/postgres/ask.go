@@ -24,26 +24,32 @@ type question struct {
 // engines' connections (see open). What costs in a short read is the way to the database and back, not the rows: a BEGIN,
 // five statements and a ROLLBACK take seven ways. The first should be a quick one: its answer shows that the database is there.
 func (s *Store) ask(ctx context.Context, op string, all ...question) error {
-	bounded, cancel := context.WithTimeout(ctx, s.engines.patience)
+	return s.askOf(ctx, s.engines, op, all...)
+}
+
+// askOf is ask on connections of a pool. What a commit asks goes over those of commits: the others may all be taken by the loads of
+// other partitions, for longer than a commit may wait (R2).
+func (s *Store) askOf(ctx context.Context, of *pool, op string, all ...question) error {
+	bounded, cancel := context.WithTimeout(ctx, of.patience)
 	defer cancel()
 	for n := int32(0); ; n++ {
-		got, err := s.askOn(bounded, all)
+		got, err := askOn(bounded, of, all)
 		if err == nil {
 			return nil
 		}
-		if !got.stale || n > s.engines.Config().MaxConns { // else the next connection, as in begin
+		if !got.stale || n > of.Config().MaxConns { // else the next connection, as in begin
 			return s.failed(op, silent(ctx, err))
 		}
 	}
 }
 
-func (s *Store) askOn(ctx context.Context, all []question) (answers, error) {
-	c, err := s.engines.Acquire(ctx)
+func askOn(ctx context.Context, of *pool, all []question) (answers, error) {
+	c, err := of.Acquire(ctx)
 	if err != nil {
 		return answers{}, err
 	}
 	defer c.Release()
-	l := &link{conn: c.Conn(), ctx: ctx, caller: ctx, soon: s.engines.soon()}
+	l := &link{conn: c.Conn(), ctx: ctx, caller: ctx, soon: of.soon()}
 	return l.askSoon(all)
 }
 

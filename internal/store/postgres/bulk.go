@@ -141,7 +141,7 @@ func (c *commit) findBulk(ctx context.Context) error {
 	c.consumed = c.batch.Consumed
 	from, to := store.BulkRange(c.consumed)
 	var found []store.BulkRow
-	err := c.store.ask(ctx, "look at the inbox", question{qBulkRows, []any{c.fence.Partition, from, to}, func(rows pgx.Rows) error {
+	err := c.store.askOf(ctx, c.store.commits, "look at the inbox", question{qBulkRows, []any{c.fence.Partition, from, to}, func(rows pgx.Rows) error {
 		var r store.BulkRow
 		err := rows.Scan(&r.ID, &r.Items, &r.Taken)
 		found = append(found, r)

@@ -107,7 +107,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 // changes, and the owner alone makes rows, so that this may be read before the commit.
 func (s *Store) lieApart(ctx context.Context, b *engine.Batch) (map[job.ExecutionID]bool, error) {
 	ids, apart := store.MayLieApart(b), map[job.ExecutionID]bool{}
-	err := s.read(ctx, "look how shards lie", func(r *link) error {
+	err := s.snapshot(ctx, s.commits, "look how shards lie", func(r *link) error {
 		for _, q := range []query{qExecLive, qExecHistory} {
 			found, err := rowsOf(r, q, ids)
 			if err != nil {

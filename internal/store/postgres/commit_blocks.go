@@ -70,24 +70,21 @@ func (c *commit) findBlocks(ctx context.Context) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	return c.store.read(ctx, "read blocks of shards", func(r *link) error {
-		for _, q := range []query{qBlocksLive, qBlocksEnded} { // what is run again comes back from history
-			err := r.each(q, []any{asked.ids(), asked.keys()}, func(rows pgx.Rows) error {
-				var n int
-				var stored []byte
-				err := rows.Scan(&n, &stored)
-				if err == nil && !asked[n-1].found {
-					asked[n-1].found = true
-					asked[n-1].Block, err = store.ReadBlock(stored)
-				}
-				return err
-			})
-			if err != nil || !c.revives() {
-				return err
-			}
+	take := func(rows pgx.Rows) error {
+		var n int
+		var stored []byte
+		err := rows.Scan(&n, &stored)
+		if err == nil && !asked[n-1].found {
+			asked[n-1].found = true
+			asked[n-1].Block, err = store.ReadBlock(stored)
 		}
-		return nil
-	})
+		return err
+	}
+	questions := []question{{qBlocksLive, []any{asked.ids(), asked.keys()}, take}}
+	if c.revives() { // what is run again comes back from history
+		questions = append(questions, question{qBlocksEnded, questions[0].args, take})
+	}
+	return c.store.askOf(ctx, c.store.commits, "read blocks of shards", questions...)
 }
 
 // revives tells that the commit brings an execution back from history.

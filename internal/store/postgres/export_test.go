@@ -5,7 +5,10 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
@@ -87,6 +90,24 @@ func LongestPing(s *Store) (most time.Duration) {
 		most = max(most, p.Config().PingTimeout)
 	}
 	return most
+}
+
+// HoldEngines takes all connections of loads and pages.
+func HoldEngines(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	var held []*pgxpool.Conn
+	for range s.engines.Config().MaxConns {
+		c, err := s.engines.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	return func() {
+		for _, c := range held {
+			c.Release()
+		}
+	}
 }
 
 // AmidInbox does something between the two ways that a page of the inbox takes.
