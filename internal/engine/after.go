@@ -20,6 +20,7 @@ type Upstream struct {
 	UpstreamAsk
 	Definition *job.Definition // newest revision of Child, its last one when it was deleted; nil when that is not known
 	Planner    int             // of Child
+	Place      int             // partition of the pool in Definition
 	Target     job.ExecutionID // execution of Child that is meant; zero: none
 	At         job.Instant     // its planned instant
 	Row        *Row            // Target, live or ended, wherever it is; with shards and definition when it waits or failed by its parents

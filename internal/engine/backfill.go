@@ -2,6 +2,8 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,6 +23,7 @@ import (
 type Backfill struct {
 	job.Backfill
 	Definition *job.Definition
+	Home       *Home // when the job has a newer revision, or is elsewhere
 }
 
 // lookAhead is how many instants of a backfill are looked up at a time.
@@ -30,6 +33,8 @@ const lookAhead = 64
 type backfill struct {
 	job.Backfill
 	def   *job.Definition
+	home  *Home // where its executions belong
+	sent  bool
 	lines []schedule.Schedule
 	open  map[job.ExecutionID]job.Instant
 	ahead []*look // in the order of the backfill
@@ -44,24 +49,39 @@ type look struct {
 	at    job.Instant
 	id    job.ExecutionID
 	known bool
-	seq   int64 // of the page
-	row   Row   // zero: it was nowhere
-	away  job.ExecutionState
+	seq   int64              // of the page
+	row   Row                // zero: it was nowhere
+	away  job.ExecutionState // in another partition
 }
 
-// takeBackfill takes in what a person asked for.
-func (e *Engine) takeBackfill(entry Entry) {
+// takeBackfill takes in what a person asked for, or what another partition has sent. false: its entry stays in the inbox, or goes on.
+func (e *Engine) takeBackfill(entry Entry) bool {
 	in := entry.Backfill
 	if in == nil || in.Progress.State.Ended() {
-		return
+		return true
 	}
 	b := e.backfills[in.ID]
+	if b == nil && e.knownToAll(levelFollow) {
+		begun, at := in.Progress.Started != 0, in.Partition
+		if !begun && (e.strays(&Home{Place: entry.Place, Planner: entry.Place}, entry.Definition, job.TriggerBackfill) || at != e.cfg.Partition) {
+			at = entry.Place
+		}
+		switch {
+		case at != e.cfg.Partition:
+			e.forward(entry, at)
+			return false
+		case e.awaitsPlanner(&entry) && entry.Definition.Spec.Obeys(job.TriggerBackfill):
+			return false
+		}
+	}
 	if b == nil {
 		b = e.holdBackfill(*in, entry.Definition)
+		b.home = &Home{Place: entry.Place, Pool: entry.Pool, Planner: e.cfg.Partition}
 		e.fact(Fact{Kind: FactBackfill, Job: b.name(), PlannedAt: b.From, Until: b.To, Count: b.Spec.Total, To: string(job.BackfillRunning), Note: b.ID.String()})
 	}
 	b.Cancel = in.Cancel
 	e.stopBackfill(b)
+	return true
 }
 
 // holdBackfill takes a backfill into memory. One whose definition cannot be used ends.
@@ -127,7 +147,14 @@ func (e *Engine) runBackfills() {
 	for _, id := range slices.SortedFunc(maps.Keys(e.backfills), compareIDs) {
 		b := e.backfills[id]
 		b.again = false
-		if e.loaded && e.knownToAll(levelTime) {
+		switch {
+		case !e.loaded || !e.knownToAll(levelTime):
+		case !b.over && e.strays(b.home, b.def, job.TriggerBackfill):
+			if len(b.open) == 0 {
+				e.sendBackfill(b)
+			}
+			continue
+		default:
 			e.lookAhead(b)
 			e.takeAhead(b)
 			b.again = !b.over && len(b.ahead) == 0
@@ -137,6 +164,15 @@ func (e *Engine) runBackfills() {
 		}
 	}
 	e.about = About{}
+}
+
+// sendBackfill gives a backfill of which nothing is under way to the partition of its home, which goes on from its cursor.
+func (e *Engine) sendBackfill(b *backfill) {
+	to := b.home.Place
+	b.Progress.Pool, b.dirty, b.sent = b.home.Pool, true, true
+	e.step.batch.SentBackfills = append(e.step.batch.SentBackfills, SentBackfill{ID: b.ID, Job: b.JobUID, Namespace: b.Namespace, Revision: b.Revision, Partition: to})
+	e.step.sent = append(e.step.sent, to)
+	e.fact(Fact{Kind: FactBackfill, Job: b.name(), To: string(b.Progress.State), Reason: job.WaitMove, Note: fmt.Sprintf("%s to partition %d", b.ID, to)})
 }
 
 func (e *Engine) endBackfill(b *backfill) {
@@ -191,12 +227,18 @@ func (e *Engine) lookAhead(b *backfill) {
 	}
 }
 
+// Elsewhere is an execution that another partition has.
+type Elsewhere struct {
+	State     job.ExecutionState
+	Partition int
+}
+
 // PutElsewhere notes an execution that another partition has.
 func PutElsewhere(p *ExecutionPage, x *job.Execution) {
 	if p.Elsewhere == nil {
-		p.Elsewhere = map[job.ExecutionID]job.ExecutionState{}
+		p.Elsewhere = map[job.ExecutionID]Elsewhere{}
 	}
-	p.Elsewhere[x.ID] = x.State
+	p.Elsewhere[x.ID] = Elsewhere{x.State, x.Partition}
 }
 
 // looked notes what was read about an instant.
@@ -205,7 +247,7 @@ func (e *Engine) looked(id job.ExecutionID, row Row, page *ExecutionPage) {
 		b := e.backfills[k]
 		for _, l := range b.ahead {
 			if l.id == id {
-				l.known, l.seq, l.row, l.away = true, page.Seq, row, page.Elsewhere[id]
+				l.known, l.seq, l.row, l.away = true, page.Seq, row, page.Elsewhere[id].State
 				if s := row.Execution.State; !s.Ended() || s == job.ExecutionSucceeded { // only what runs again is needed whole
 					l.row = Row{Execution: job.Execution{ID: row.Execution.ID, State: s}}
 				}
@@ -256,7 +298,7 @@ func (e *Engine) runInstant(b *backfill, l *look) bool {
 		d := b.def
 		if x, _ := e.launch(job.Execution{
 			ID: l.id, Partition: e.cfg.Partition, Namespace: b.Namespace, Job: b.Job, JobUID: b.JobUID, Revision: b.Revision,
-			Pool: d.Spec.Pool, Handler: d.Spec.Handler, Trigger: job.TriggerBackfill, PlannedAt: l.at, Params: d.Spec.Params, ShardTotal: d.Spec.ShardTotal(),
+			Pool: cmp.Or(b.Progress.Pool, d.Spec.Pool), Handler: d.Spec.Handler, Trigger: job.TriggerBackfill, PlannedAt: l.at, Params: d.Spec.Params, ShardTotal: d.Spec.ShardTotal(),
 		}, d); x == nil {
 			return false
 		}
@@ -298,7 +340,7 @@ func (e *Engine) writeBackfills() {
 			b.dirty = false
 			e.step.batch.Backfills = append(e.step.batch.Backfills, b.Progress)
 		}
-		if b.Progress.State.Ended() {
+		if b.Progress.State.Ended() || b.sent {
 			delete(e.backfills, id)
 		}
 	}

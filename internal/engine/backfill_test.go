@@ -52,7 +52,7 @@ func TestBackfills(t *testing.T) {
 			run("advance %dms quiet", rapid.IntRange(1, 3000).Draw(t, "between"))
 		}
 		run("advance 400s quiet")
-		b := s.db.backfills[0]
+		b := (*s.db.backfills)[0]
 		p := &b.Progress
 		if p.State != job.BackfillDone || p.Done() != b.Spec.Total || len(p.Open) > 0 || p.Failed > 0 {
 			t.Fatalf("%+v of %d", *p, b.Spec.Total)

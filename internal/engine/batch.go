@@ -32,12 +32,14 @@ type Batch struct {
 	Decisions   []job.Decision
 	Matched     []Matched              // upsert by execution
 	Backfills   []job.BackfillProgress // upsert by id
-	Sessions    []job.Session          // upsert by id
-	EndSessions []job.SessionID
-	Consumed    []int64 // inbox entries to delete; each must be there
-	Forwarded   []Forward
-	Poison      []Poison
-	Facts       []Fact // the journal row (partition, Seq): one per commit, also when empty
+	// SentBackfills go on in another partition, with an entry in its inbox; after Backfills.
+	SentBackfills []SentBackfill
+	Sessions      []job.Session // upsert by id
+	EndSessions   []job.SessionID
+	Consumed      []int64 // inbox entries to delete; each must be there
+	Forwarded     []Forward
+	Poison        []Poison
+	Facts         []Fact // the journal row (partition, Seq): one per commit, also when empty
 }
 
 // Empty tells whether there is nothing to commit. Facts say what the rest does; that a clock was set stands alone.
@@ -48,7 +50,7 @@ func (b *Batch) Empty() bool {
 		}
 	}
 	return len(b.Executions) == 0 && len(b.Shards) == 0 && len(b.Cursors) == 0 && len(b.DropCursors) == 0 &&
-		len(b.Decisions) == 0 && len(b.Backfills) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers)+len(b.Streaks) == 0 && len(b.Forwarded) == 0
+		len(b.Decisions) == 0 && len(b.Backfills) == 0 && len(b.Sessions) == 0 && len(b.EndSessions) == 0 && len(b.Consumed) == 0 && len(b.Poison) == 0 && len(b.Handovers)+len(b.Streaks)+len(b.SentBackfills) == 0 && len(b.Forwarded) == 0
 }
 
 // Matched says by which executions of its parents an execution was decided.
@@ -60,6 +62,15 @@ type Matched struct {
 // Handover gives all cursors of a job to another partition, which plans it from this commit on (R10).
 type Handover struct {
 	Job       job.UID
+	Partition int
+}
+
+// SentBackfill gives a backfill that has begun to another partition.
+type SentBackfill struct {
+	ID        job.ExecutionID
+	Job       job.UID
+	Namespace string
+	Revision  int64 // of the job that it runs
 	Partition int
 }
 
@@ -77,6 +88,7 @@ type Forward struct {
 // they move back first. A batch holds at most one write per execution and per shard.
 type ExecutionWrite struct {
 	From job.ExecutionState
+	Sent bool // to Row's partition, in whose inbox an entry (arrived) about it is put; else that is the commit's own
 	Row  job.Execution
 }
 

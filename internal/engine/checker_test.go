@@ -93,7 +93,17 @@ func (c *checker) fact(f *engine.Fact) error {
 		delete(c.due, k.exec) // a person wants it now
 	case engine.FactRescheduled:
 		c.due[k.exec] = f.PlannedAt
+	case engine.FactArrived:
+		c.execs[k.exec] = f.To
+		for key, s := range c.shards {
+			if key.exec == k.exec {
+				s.state = "" // it may have been here before
+			}
+		}
 	case engine.FactExecutionState:
+		if f.From == f.To && c.execs[k.exec] == f.From && f.From == string(job.ExecutionScheduled) && f.Reason != "" {
+			break // it waits for something else now
+		}
 		if c.execs[k.exec] != f.From || !job.ExecutionState(f.From).CanBecome(job.ExecutionState(f.To)) {
 			return fmt.Errorf("execution %s goes %s → %s from %s", k.exec, f.From, f.To, c.execs[k.exec])
 		}

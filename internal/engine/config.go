@@ -51,6 +51,7 @@ type Switches struct {
 	TokensFromZero      bool // tokens do not start at the epoch
 	PlannerIgnored      bool // a job is planned by whoever has an entry about it
 	NoDecisions         bool // what becomes no execution is forgotten
+	NothingFollows      bool // what waits stays where its job was
 }
 
 // InspectQuery says what to look at. Zero fields select everything.

@@ -31,8 +31,9 @@ type database struct {
 	behind    map[int64]bool // cancels that were asked while their trigger waited
 	entries   *int64
 	decisions []job.Decision
-	backfills []job.Backfill
+	backfills *[]job.Backfill // of all partitions
 	poison    []engine.Poison
+	arrivals  int // executions that were sent here
 }
 
 type record struct {
@@ -48,7 +49,7 @@ type cursorKey struct {
 func newDatabase() *database {
 	d := &database{live: map[job.ExecutionID]*record{}, history: map[job.ExecutionID]*record{}, mates: map[int]*database{},
 		revisions: map[job.UID][]*job.Definition{}, calendars: map[string][]job.Calendar{}, cursors: map[cursorKey]job.Cursor{}, sessions: map[job.SessionID]job.Session{},
-		behind: map[int64]bool{}, planners: map[job.UID]int{}, homes: map[job.UID]int{}, entries: new(int64)}
+		behind: map[int64]bool{}, planners: map[job.UID]int{}, homes: map[job.UID]int{}, entries: new(int64), backfills: new([]job.Backfill)}
 	d.mates[0] = d
 	return d
 }
@@ -60,7 +61,7 @@ func (d *database) mate(partition int) *database {
 	}
 	m := newDatabase()
 	m.calendars = d.calendars
-	m.partition, m.mates, m.revisions, m.cursors, m.planners, m.homes, m.entries = partition, d.mates, d.revisions, d.cursors, d.planners, d.homes, d.entries
+	m.partition, m.mates, m.revisions, m.cursors, m.planners, m.homes, m.entries, m.backfills = partition, d.mates, d.revisions, d.cursors, d.planners, d.homes, d.entries, d.backfills
 	d.mates[partition] = m
 	return m
 }
@@ -78,7 +79,8 @@ func (d *database) copy() *database {
 	c.calendars = maps.Clone(d.calendars)
 	c.revisions, c.cursors, c.sessions = maps.Clone(d.revisions), maps.Clone(d.cursors), maps.Clone(d.sessions)
 	c.inbox, c.behind = slices.Clone(d.inbox), maps.Clone(d.behind)
-	c.mates = map[int]*database{d.partition: &c}
+	backfills := slices.Clone(*d.backfills)
+	c.backfills, c.mates = &backfills, map[int]*database{d.partition: &c}
 	return &c
 }
 
@@ -127,7 +129,10 @@ func (d *database) commit(b *engine.Batch) error {
 		delete(d.sessions, id)
 	}
 	d.decisions = append(d.decisions, b.Decisions...)
-	d.writeBackfills(b)
+	if err := d.writeBackfills(b); err != nil {
+		return err
+	}
+	d.sent(b)
 	d.poison = append(d.poison, b.Poison...)
 	d.seq, d.lastToken = b.Seq, b.LastToken
 	d.tellChildren(b)
@@ -254,7 +259,7 @@ func (d *database) revision(u job.UID, n int64) *job.Definition {
 }
 
 func (d *database) full(r *record) engine.Row {
-	row := engine.Row{Execution: r.row, Shards: slices.Clone(r.shards), Definition: d.revision(r.row.JobUID, r.row.Revision)}
+	row := engine.Row{Execution: r.row, Shards: slices.Clone(r.shards), Definition: d.revision(r.row.JobUID, r.row.Revision), Home: d.home(r.row.JobUID, r.row.Revision)}
 	for i := range row.Shards {
 		row.Shards[i].Attempts = slices.Clone(row.Shards[i].Attempts)
 	}

@@ -60,7 +60,8 @@ func (e *Engine) ownEnd(entry Entry) bool {
 			e.forward(entry, to)
 			return true
 		}
-		if c.Next == 0 && c.Held == 0 && c.Revision == def.Revision && !def.Spec.Disabled && !s.UsedUp(c.Runs) {
+		handed := slices.ContainsFunc(entry.Cursors, marked) // its job_changed entry is on its way, and tells
+		if !handed && c.Next == 0 && c.Held == 0 && c.Revision == def.Revision && !def.Spec.Disabled && !s.UsedUp(c.Runs) {
 			e.afterEnd(def, s, c)
 		}
 		e.consume(entry)

@@ -17,7 +17,9 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	if def == nil || def.Deleted != nil {
 		return true
 	}
-	e.plan()
+	if e.plan(); e.dueStill(def.UID) {
+		return false // behind the bound of a step: no schedule of the job may get ahead of another one
+	}
 	cursors := e.cursorsOf(def.UID, entry)
 	held := anyHeld(cursors)
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
@@ -28,6 +30,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		return false
 	}
 	e.settleDebts(entry, cursors)
+	e.rehome(&entry, entry.Place)
 	var last job.Instant // no schedule of the job, under whatever name, goes back behind it
 	failures := 0
 	for _, c := range cursors {
@@ -76,6 +79,11 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	return true
 }
 
+// dueStill tells that something of a job is due and was not planned yet.
+func (e *Engine) dueStill(u job.UID) bool {
+	return slices.ContainsFunc(e.due.jobs[u], func(d *dueEntry) bool { return d.cursor.Next != 0 && d.cursor.Next <= e.now.Wall })
+}
+
 // replan sets the cursor of one schedule for a new revision: its next instant lies behind from, as settlePast says, and behind
 // last, the newest one that any schedule of the job consumed.
 func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last, from job.Instant, runs bool) {
@@ -110,7 +118,7 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	switch {
 	case s.UsedUp(c.Runs) || def.Spec.Disabled:
 	case from == 0 && c.Next != 0 && c.Next <= e.now.Wall && schedule.Matches(d.sched, c.Next.Time()):
-		d.cursor.Next = c.Next
+		d.cursor.Next, d.cursor.Last = c.Next, min(last, c.Next-1)
 	default:
 		d.cursor.Next = nextAfter(d.sched, max(last, since, e.fillsPast(def.UID)))
 	}

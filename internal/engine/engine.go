@@ -58,6 +58,7 @@ type stepState struct {
 	created    map[job.ExecutionID]bool
 	left       map[job.ExecutionID]*execution // that wait for their instant in the database
 	handed     map[job.UID]bool               // to another partition
+	sent       []int                          // partitions that executions or backfills were sent to
 	audit      map[dueKey]*dueEntry           // whose cursors are written
 	inbox      bool                           // an entry has to be read again with newer rows
 	polls      []*session                     // may have something to tell a hanging poll
@@ -72,8 +73,10 @@ type execution struct {
 	stored job.ExecutionState // what the database will hold once every batch so far is committed
 	def    *job.Definition
 	shards []*shard
-	open   int // shards that have not ended
-	parked int // bytes that it counts for while it waits for its turn
+	open   int   // shards that have not ended
+	home   *Home // where it belongs when its wait is over; nil: here, in its pool
+	sent   bool  // to its home, in this step
+	parked int   // bytes that it counts for while it waits for its turn
 	dirty  bool
 	timer  schedule.Timer // while it waits for its instant
 	ripe   bool           // its instant has come, and it was not admitted yet
@@ -239,6 +242,7 @@ func (e *Engine) end() Result {
 	for _, f := range b.Forwarded {
 		r.Wakes = append(r.Wakes, f.Partition)
 	}
+	r.Wakes = append(r.Wakes, st.sent...)
 	for _, x := range st.executions {
 		if x.row.State.Ended() {
 			e.forget(x)
@@ -256,7 +260,7 @@ func (st *stepState) rows(e *Engine) {
 	b := &st.batch
 	for _, x := range st.executions {
 		if x.dirty {
-			b.Executions = append(b.Executions, ExecutionWrite{From: x.stored, Row: x.row})
+			b.Executions = append(b.Executions, ExecutionWrite{From: x.stored, Sent: x.sent, Row: x.row})
 			x.stored, x.dirty = x.row.State, false
 		}
 	}

@@ -107,7 +107,7 @@ type (
 		Asked []job.ExecutionID
 		Rows  []Row
 		// Elsewhere are those of Asked that another partition has: of a job that moved.
-		Elsewhere map[job.ExecutionID]job.ExecutionState
+		Elsewhere map[job.ExecutionID]Elsewhere
 	}
 
 	// ShardPage answers Want.Shards: shards of live or ended executions; one that is nowhere is left out.
@@ -195,6 +195,7 @@ type Row struct {
 	Execution  job.Execution
 	Shards     []job.Shard
 	Definition *job.Definition
+	Home       *Home // when its job has a newer revision than its own, or is elsewhere; in ExecutionPage and ScheduledPage
 }
 
 // ShardRef names a shard.
@@ -239,6 +240,7 @@ const (
 	EntryBackfill    EntryKind = "backfill"     // asked for, or asked to end: read its row
 	EntryDelayed     EntryKind = "delayed"      // a trigger whose request is Delayed: an older server must not take it for one that is not
 	EntryReschedule  EntryKind = "reschedule"   // of an execution that waits for its instant, to Request.At
+	EntryArrived     EntryKind = "arrived"      // an execution was sent here from another partition
 )
 
 // aboutCursors tells whether entries of the kind change the cursors of a job.
@@ -249,7 +251,7 @@ func (k EntryKind) aboutCursors() bool {
 // Known tells whether this engine takes entries of the kind; others stay in the inbox.
 func (k EntryKind) Known() bool {
 	switch k {
-	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob, EntryJobResumed, EntryBackfill, EntryParentEnded, EntryDelayed, EntryReschedule:
+	case EntryJobChanged, EntryTrigger, EntryCancel, EntryRerun, EntryJobDeleted, EntryCancelJob, EntryJobResumed, EntryBackfill, EntryParentEnded, EntryDelayed, EntryReschedule, EntryArrived:
 		return true
 	}
 	return false
@@ -271,6 +273,7 @@ type Entry struct {
 	Cursors    []job.Cursor    // of Job
 	Planner    int             // partition that plans Job: that of its cursors, or, when it has none, the one it was created in
 	Place      int             // partition of the pool in the newest revision of Job
+	Pool       string          // backfill: that pool
 
 	Backfill *job.Backfill // backfill: as it is now; Definition is of its revision
 

@@ -30,6 +30,8 @@ const (
 	FactDecided          FactKind = "decided"     // an instant or range that became no execution
 	FactJobChanged       FactKind = "job_changed"
 	FactJobHandedOver    FactKind = "job_handed_over" // another partition plans it from here on
+	FactSent             FactKind = "sent"            // an execution whose wait is over, to where its job is …
+	FactArrived          FactKind = "arrived"         // … and there
 	FactJobDeleted       FactKind = "job_deleted"
 	FactAutoPaused       FactKind = "auto_paused" // a schedule is held, for Count executions of its job in a row have failed
 	FactRerun            FactKind = "rerun"

@@ -79,8 +79,13 @@ func (e *Engine) takeEntry(entry Entry) {
 			}
 			return
 		}
-		e.takeBackfill(entry)
-	case EntryCancel, EntryRerun, EntryReschedule:
+		if !e.takeBackfill(entry) {
+			return
+		}
+	case EntryCancel, EntryRerun, EntryReschedule, EntryArrived:
+		if entry.Kind == EntryArrived && e.awaitsPlanner(&entry) {
+			return
+		}
 		x := e.executions[entry.Execution]
 		if x == nil {
 			e.pages.askEntry(entry)
@@ -133,11 +138,18 @@ func (e *Engine) trigger(entry Entry) {
 		Revision: def.Revision, Pool: def.Spec.Pool, Handler: def.Spec.Handler, Trigger: job.TriggerRequest,
 		PlannedAt: req.At, RequestKey: req.Key, Params: params, ShardTotal: def.Spec.ShardTotal(),
 	}
-	begin := e.create
-	if req.Delayed && req.At > e.now.Wall {
+	begin, later := e.create, req.Delayed && req.At > e.now.Wall
+	home := homeOf(&entry)
+	switch {
+	case later:
 		begin = e.delay
+	case e.strays(home, def, job.TriggerRequest):
+		begin = func(row job.Execution, def *job.Definition) *execution { return e.postpone(row, def, job.WaitMove) }
 	}
 	x := begin(row, def)
+	if x.home = home; x.row.Reason == job.WaitMove {
+		e.send(x)
+	}
 	if goesWithJob(def) {
 		e.cancel(x, entry)
 	}
@@ -184,7 +196,11 @@ func (e *Engine) rerun(row Row, entry Entry) {
 	}
 	e.fact(Fact{Kind: FactRerun, Job: x.name(), Execution: x.row.ID, Reason: job.ReasonRerun, Note: entry.Note, Count: int64(x.row.Round + 1)})
 	state, why := e.overlap(x.def, x.row.Trigger, true)
-	if why == job.ReasonNone {
+	away := e.strays(x.home, x.def, x.row.Trigger)
+	switch {
+	case away:
+		state, why = job.ExecutionScheduled, job.WaitMove
+	case why == job.ReasonNone:
 		why = job.ReasonRerun
 	}
 	x.row.Round++
@@ -198,14 +214,17 @@ func (e *Engine) rerun(row Row, entry Entry) {
 		s.Closed = true // what the old rounds' holders still say changes nothing
 		e.setShard(s, job.ShardQueued, job.ReasonRerun)
 	}
-	if state == job.ExecutionScheduled {
+	switch {
+	case away:
+		e.send(x)
+	case state == job.ExecutionScheduled:
 		e.park(x)
 	}
 }
 
 // hold takes rows into memory, but for the values of shards that have ended.
 func (e *Engine) hold(row Row) *execution {
-	x := &execution{row: row.Execution, stored: row.Execution.State, def: row.Definition}
+	x := &execution{row: row.Execution, stored: row.Execution.State, def: row.Definition, home: row.Home}
 	x.shards = make([]*shard, len(row.Shards))
 	for i, r := range row.Shards {
 		x.shards[i] = &shard{Shard: r, exec: x, stored: r.State}
@@ -217,6 +236,9 @@ func (e *Engine) hold(row Row) *execution {
 		}
 	}
 	e.executions[x.row.ID] = x
+	if x.row.Moves() {
+		e.fact(Fact{Kind: FactArrived, Job: x.name(), Execution: x.row.ID, PlannedAt: x.row.PlannedAt, To: string(x.row.State)})
+	}
 	return x
 }
 
@@ -239,14 +261,25 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 		found[row.Execution.ID] = row
 	}
 	for _, id := range ev.Asked {
-		if e.executions[id] == nil && (p.tooOld(ev.Seq) || p.changed(id, ev.Seq)) {
+		row := found[id]
+		if e.executions[id] == nil && (p.tooOld(ev.Seq) || p.changed(id, ev.Seq) || e.step.created[id] || p.left(row.Execution.JobUID, ev.Seq)) {
 			p.asked.again(id) // it changed since the page was read
 			continue
 		}
-		entries, row := p.answeredEntries(id), found[id]
+		entries, other := p.answeredEntries(id), ev.Elsewhere[id]
 		e.looked(id, row, &ev)
 		for _, entry := range entries {
-			e.entryWithRow(entry, row)
+			switch held := e.executions[id] != nil; {
+			case !held && e.step.created[id]:
+				p.askEntry(entry) // an entry before this one has sent it away
+			case !held && other.State != "" && e.knownToAll(levelFollow):
+				e.forward(entry, other.Partition) // it was sent there
+			default:
+				e.entryWithRow(entry, row)
+			}
+		}
+		if e.step.created[id] && e.executions[id] == nil {
+			continue
 		}
 		if len(entries) == 0 {
 			e.cancelRow(row)
@@ -267,6 +300,10 @@ func (e *Engine) entryWithRow(entry Entry, row Row) {
 		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "rerun of an execution whose job was deleted with it"})
 	case entry.Kind == EntryRerun && x == nil && row.Execution.State.Ended():
 		e.rerun(row, entry)
+	case entry.Kind == EntryArrived:
+		if x == nil {
+			e.arrived(row)
+		}
 	case entry.Kind == EntryReschedule:
 		if x == nil && row.Execution.State == job.ExecutionScheduled && row.Execution.Reason == job.WaitDelay {
 			x = e.hold(row)

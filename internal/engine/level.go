@@ -11,7 +11,8 @@ import "fmt"
 //	2  time: scheduled executions, entries, triggers and reasons of overlap, catch-up, delayed requests, dependencies, backfill and calendars
 //	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level), triggers of one request in one row of the inbox
 //	4  blocks: shards of an execution that has several lie many in a row (Batch.Level)
-const Level = 4
+//	5  what waits follows its job to another partition (follow.go), and cursors that were handed over are marked (move.go)
+const Level = 5
 
 const (
 	levelMoves = 1
@@ -24,6 +25,7 @@ const (
 	LevelRows = 3
 	// LevelBlocks is for stores, too.
 	LevelBlocks = 4
+	levelFollow = 5
 )
 
 // knownToAll tells whether every server knows what a level brought.

@@ -45,7 +45,10 @@ func (e *Engine) load(ev Loaded) {
 	}
 	e.loadExecutions(ev)
 	for i := range ev.Backfills {
-		e.stopBackfill(e.holdBackfill(ev.Backfills[i].Backfill, ev.Backfills[i].Definition))
+		in := &ev.Backfills[i]
+		b := e.holdBackfill(in.Backfill, in.Definition)
+		b.home = in.Home
+		e.stopBackfill(b)
 	}
 	extra := e.cfg.OwnerTTL
 	if !ev.Takeover {

@@ -89,6 +89,10 @@ func (e *Engine) create(row job.Execution, def *job.Definition) *execution {
 
 // admit takes in an execution in memory whose instant has come, as the overlap policy of its job has it.
 func (e *Engine) admit(x *execution) {
+	if e.strays(x.home, x.def, x.row.Trigger) {
+		e.send(x)
+		return
+	}
 	switch state, why := e.overlap(x.def, x.row.Trigger, x.row.Round > 0); state {
 	case job.ExecutionQueued:
 		e.standIn(x)
@@ -240,11 +244,14 @@ func (e *Engine) moveDrains(entry *Entry) bool {
 	if !e.knownToAll(levelTime) || def.Spec.OverlapOf() == job.OverlapAllow {
 		return false
 	}
+	e.rehome(entry, e.cfg.Partition)
 	e.plan() // what was due before the move is planned here
+	if e.dueStill(def.UID) {
+		e.step.inbox = true // behind the bound of a step
+		return true
+	}
 	if e.turns.jobs[def.UID] == nil {
-		more := slices.ContainsFunc(e.due.jobs[def.UID], func(d *dueEntry) bool { return d.cursor.Next != 0 && d.cursor.Next <= e.now.Wall })
-		e.step.inbox = e.step.inbox || more // behind the bound of a step
-		return more
+		return false
 	}
 	e.turns.moving[def.UID] = true
 	if !waited {
@@ -259,6 +266,6 @@ func (e *Engine) moveDrains(entry *Entry) bool {
 // may live in the partition that plans it still.
 func (e *Engine) mustWaitForPlanner(entry *Entry) bool {
 	def := entry.Definition
-	return def != nil && def.Spec.Obeys(job.TriggerRequest) && e.knownToAll(levelTime) &&
+	return def != nil && def.Deleted == nil && def.Spec.Obeys(job.TriggerRequest) && e.knownToAll(levelTime) &&
 		entry.Place == e.cfg.Partition && entry.Planner != e.cfg.Partition && !e.cfg.Switches.PlannerIgnored
 }

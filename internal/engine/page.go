@@ -18,6 +18,7 @@ type pageBook struct {
 	cursors map[dueKey]int64
 	jobs    map[job.UID]int64 // any of its cursors
 	streaks map[job.UID]int64 // the failures of its cursors
+	handed  map[job.UID]int64 // to another partition
 	eaten   map[int64]int64   // inbox entries: consumed by the batch with this seq
 	pending []int64           // consumed in the step that runs
 	floor   int64             // pages older than this can not be judged any more
@@ -101,7 +102,7 @@ func (a asking[K]) oldest() time.Duration {
 const askAgain = 2 * time.Second
 
 func newPageBook() pageBook {
-	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, streaks: map[job.UID]int64{}, eaten: map[int64]int64{},
+	return pageBook{touched: map[job.ExecutionID]int64{}, cursors: map[dueKey]int64{}, jobs: map[job.UID]int64{}, streaks: map[job.UID]int64{}, handed: map[job.UID]int64{}, eaten: map[int64]int64{},
 		odd: map[int64]bool{}, behind: map[*line]bool{}, entries: map[job.ExecutionID][]Entry{}, asked: asking[job.ExecutionID]{}, shards: asking[ShardRef]{},
 		upstream: asking[UpstreamAsk]{}, stale: map[UpstreamAsk]bool{}, ends: map[UpstreamAsk][]Entry{}}
 }
@@ -143,6 +144,7 @@ func (p *pageBook) read(seq int64) {
 	drop(p.cursors, p.floor)
 	drop(p.jobs, p.floor)
 	drop(p.streaks, p.floor)
+	drop(p.handed, p.floor)
 	drop(p.eaten, p.floor)
 }
 
@@ -163,6 +165,9 @@ func (p *pageBook) cursorChanged(k dueKey, seq int64) bool { return !p.off && p.
 func (p *pageBook) cursorsChanged(u job.UID, seq int64) bool { return !p.off && p.jobs[u] > seq }
 
 func (p *pageBook) streakChanged(u job.UID, seq int64) bool { return !p.off && p.streaks[u] > seq }
+
+// left tells that a job was handed over since, so that the page may not know where it is.
+func (p *pageBook) left(u job.UID, seq int64) bool { return !p.off && p.handed[u] > seq }
 
 func (p *pageBook) consumed(entry int64) { p.pending = append(p.pending, entry) }
 

@@ -72,8 +72,8 @@ func (entry *Entry) WantsPast() bool {
 		return false
 	}
 	for i := range entry.Cursors {
-		c := &entry.Cursors[i]
-		if c.Revision > 0 && isOld(c, def) && (!onceSince(c, def) || c.Next != 0 && c.Next <= written(def)) {
+		c := unmarked(entry.Cursors[i])
+		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def)) {
 			return true
 		}
 	}
@@ -281,6 +281,8 @@ func (e *Engine) settleVersion(v *version, first, held bool, base *job.Cursor, c
 		}
 		left := at != 0 && at <= to
 		switch {
+		case left && held: // so that the next step judges alike: it holds nothing, but tells that a pause held something back
+			c.Next, c.Held = at, at
 		case left && first:
 			c.Next = at
 		case first && c.Next <= to:

@@ -118,14 +118,14 @@ func (e *Engine) decide(def *job.Definition, schedule string, kind job.DecisionK
 func (e *Engine) cursorsOf(u job.UID, entry Entry) map[string]job.Cursor {
 	all := map[string]job.Cursor{}
 	for _, c := range entry.Cursors {
-		all[c.Schedule] = c
+		all[c.Schedule] = unmarked(c)
 	}
 	for _, d := range e.due.jobs[u] {
 		all[d.cursor.Schedule] = d.cursor
 	}
 	for k, c := range e.step.cursors {
 		if k.job == u {
-			all[k.schedule] = c
+			all[k.schedule] = unmarked(c)
 		}
 	}
 	for k := range e.step.dropped {

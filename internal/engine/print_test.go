@@ -94,8 +94,11 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 		if c.Owed != 0 {
 			held += fmt.Sprintf(" owed=%s..%s", instant(c.Owed), instant(c.OwedTo))
 		}
-		if c.Stamp != 0 {
+		switch {
+		case c.Stamp > 0:
 			held += fmt.Sprintf(" calendars=%d", c.Stamp)
+		case c.Stamp < 0:
+			held += " marked"
 		}
 		if c.Failures > 0 {
 			held += fmt.Sprintf(" failures=%d", c.Failures)
@@ -116,6 +119,9 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 	}
 	for i := range batch.Backfills {
 		line("%s", backfillWrite(&batch.Backfills[i]))
+	}
+	for _, s := range batch.SentBackfills {
+		line("backfill b%d sent to partition %d", s.ID[15], s.Partition)
 	}
 	for _, s := range batch.Sessions {
 		line("session %s slots=%d unheard=%d", n.session(s.ID), s.Slots, s.Unheard)
@@ -153,6 +159,7 @@ func (n *names) execWrite(w *engine.ExecutionWrite) string {
 	s.add(w.From == "", "job=%s rev=%d %s planned=%s shards=%d", x.Job, x.Revision, x.Trigger, instant(x.PlannedAt), x.ShardTotal)
 	s.add(x.Cancel != "", "cancel=%s", x.Cancel)
 	s.add(x.Round > 0, "round=%d", x.Round)
+	s.add(w.Sent, "sent to partition %d", x.Partition)
 	return strings.Join(s, " ")
 }
 

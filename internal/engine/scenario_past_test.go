@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ func (s *scenario) doBackfill(c *command) error {
 	if def == nil {
 		return fmt.Errorf("no job %q", c.arg(0))
 	}
-	b := job.Backfill{ID: job.ExecutionID{0: 0xff, 15: byte(len(s.db.backfills) + 1)}, Partition: s.db.partition, Namespace: def.Namespace, Job: def.Name,
+	b := job.Backfill{ID: job.ExecutionID{0: 0xff, 15: byte(len(*s.db.backfills) + 1)}, Partition: s.db.partition, Namespace: def.Namespace, Job: def.Name,
 		JobUID: def.UID, Revision: def.Revision, From: wallStart.Add(c.dur("from", 0)), To: wallStart.Add(c.dur("to", 0)), At: s.wall(),
 		Spec: job.BackfillSpec{Reverse: c.has("reverse"), MaxParallel: c.num("parallel", 0)}}
 	for i := range def.Spec.Schedules {
@@ -37,7 +36,7 @@ func (s *scenario) doBackfill(c *command) error {
 
 // doUnfill asks for the end of the newest backfill.
 func (s *scenario) doUnfill(c *command) error {
-	b := s.db.backfills[len(s.db.backfills)-1]
+	b := (*s.db.backfills)[len(*s.db.backfills)-1]
 	b.Cancel = &job.BackfillCancel{At: s.wall(), Running: c.has("running")}
 	return s.putBackfill(c, b)
 }
@@ -52,31 +51,49 @@ func (s *scenario) putBackfill(c *command, b job.Backfill) error {
 }
 
 func (d *database) keepBackfill(b job.Backfill) {
-	if i := slices.IndexFunc(d.backfills, func(o job.Backfill) bool { return o.ID == b.ID }); i >= 0 {
-		b.Progress = d.backfills[i].Progress
-		d.backfills = slices.Clone(d.backfills)
-		d.backfills[i] = b
-		return
+	for i := range *d.backfills {
+		if old := &(*d.backfills)[i]; old.ID == b.ID {
+			b.Progress, b.Partition = old.Progress, old.Partition
+			*old = b
+			return
+		}
 	}
-	d.backfills = append(slices.Clip(d.backfills), b)
+	*d.backfills = append(*d.backfills, b)
 }
 
 // writeBackfills takes the progress of a batch.
-func (d *database) writeBackfills(b *engine.Batch) {
+func (d *database) writeBackfills(b *engine.Batch) error {
 	for _, p := range b.Backfills {
-		for i := range d.backfills {
-			if d.backfills[i].ID == p.ID {
-				d.backfills = slices.Clone(d.backfills)
-				d.backfills[i].Progress = p
+		for i := range *d.backfills {
+			if k := &(*d.backfills)[i]; k.ID == p.ID {
+				if pending := k.Progress.State == job.BackfillPending || k.Progress.State == ""; pending {
+					k.Partition = d.partition
+				}
+				if k.Partition != d.partition {
+					return fmt.Errorf("backfill guard: partition %d writes what is of %d", d.partition, k.Partition)
+				}
+				k.Progress = p
 			}
 		}
 	}
+	for _, s := range b.SentBackfills {
+		for i := range *d.backfills {
+			if k := &(*d.backfills)[i]; k.ID == s.ID {
+				if k.Partition != d.partition || k.JobUID != s.Job || k.Revision != s.Revision || len(k.Progress.Open) > 0 {
+					return fmt.Errorf("backfill guard: partition %d sends %+v of %+v", d.partition, s, k)
+				}
+				k.Partition = s.Partition
+				d.mate(s.Partition).post(engine.Entry{Kind: engine.EntryBackfill, Job: s.Job, Execution: s.ID})
+			}
+		}
+	}
+	return nil
 }
 
 func (d *database) liveBackfills() (all []engine.Backfill) {
-	for _, b := range d.backfills {
-		if s := b.Progress.State; s == job.BackfillRunning || s == job.BackfillCancelling {
-			all = append(all, engine.Backfill{Backfill: b, Definition: d.revision(b.JobUID, b.Revision)})
+	for _, b := range *d.backfills {
+		if s := b.Progress.State; b.Partition == d.partition && (s == job.BackfillRunning || s == job.BackfillCancelling) {
+			all = append(all, engine.Backfill{Backfill: b, Definition: d.revision(b.JobUID, b.Revision), Home: d.home(b.JobUID, b.Revision)})
 		}
 	}
 	return all
@@ -84,9 +101,10 @@ func (d *database) liveBackfills() (all []engine.Backfill) {
 
 // joinBackfill adds to an entry the row that it is about.
 func (d *database) joinBackfill(e *engine.Entry) {
-	for _, b := range d.backfills {
+	for _, b := range *d.backfills {
 		if e.Kind == engine.EntryBackfill && b.ID == e.Execution {
 			e.Backfill, e.Definition = &b, d.revision(b.JobUID, b.Revision)
+			e.Pool = d.newest(b.JobUID).Spec.Pool
 		}
 	}
 }

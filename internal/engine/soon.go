@@ -222,9 +222,12 @@ func (e *Engine) scheduledPage(ev ScheduledPage) {
 	if p.tooOld(ev.Seq) || ev.After != b.through {
 		return // asked again by want
 	}
+	if slices.ContainsFunc(ev.Rows, func(r Row) bool { return p.left(r.Execution.JobUID, ev.Seq) }) {
+		return
+	}
 	for _, row := range ev.Rows {
 		x := &row.Execution
-		if e.executions[x.ID] != nil || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionScheduled ||
+		if e.executions[x.ID] != nil || e.step.created[x.ID] || p.changed(x.ID, ev.Seq) || x.State != job.ExecutionScheduled ||
 			x.Reason != job.WaitDelay || !e.usable(&row) {
 			continue
 		}

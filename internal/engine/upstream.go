@@ -201,7 +201,7 @@ func (e *Engine) upstreamPage(ev UpstreamPage) {
 // upstreamChanged tells that a batch behind the page, or this step, changed the target or who plans the job.
 func (e *Engine) upstreamChanged(u *Upstream, seq int64) bool {
 	p := &e.pages
-	return p.changed(u.Target, seq) || e.step.created[u.Target] || p.cursorsChanged(u.Child, seq) && u.Row == nil || e.step.handed[u.Child]
+	return p.changed(u.Target, seq) || p.left(u.Child, seq) || e.step.created[u.Target] || p.cursorsChanged(u.Child, seq) && u.Row == nil || e.step.handed[u.Child]
 }
 
 // settleUpstream decides about the target. false: its entries went to another partition.
@@ -293,6 +293,7 @@ func (e *Engine) endWait(u *Upstream) {
 	e.unwait(u.Target)
 	x := e.hold(*row)
 	if fate == FateRun {
+		x.home = &Home{Place: u.Place, Pool: u.Definition.Spec.Pool, Planner: u.Planner}
 		e.admit(x)
 		e.matched(u, why)
 		return
@@ -318,7 +319,9 @@ func (e *Engine) reviveUpstream(u *Upstream, entries []Entry) {
 	}
 	entry := entries[0]
 	entry.Note = "its parents were run again"
-	e.rerun(*u.Row, entry)
+	row := *u.Row
+	row.Home = &Home{Place: u.Place, Pool: def.Spec.Pool, Planner: u.Planner}
+	e.rerun(row, entry)
 	e.matched(u, job.ReasonNone)
 }
 

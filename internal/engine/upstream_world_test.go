@@ -96,6 +96,7 @@ func (d *database) upstream(ask engine.UpstreamAsk) engine.Upstream {
 	if u.Definition == nil || about == nil {
 		return u
 	}
+	u.Place = place(u.Definition.Spec.Pool)
 	for i := range u.Definition.Spec.After {
 		u.Parents = append(u.Parents, d.parent(&u.Definition.Spec.After[i], &about.row, !ask.Ended.IsZero()))
 	}

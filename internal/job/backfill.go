@@ -71,6 +71,7 @@ type BackfillProgress struct {
 	Started   Instant       `json:"started,omitempty"`
 	Ended     Instant       `json:"ended,omitempty"`
 	Reason    Reason        `json:"reason,omitempty"`
+	Pool      string        `json:"pool,omitempty"` // of the job when the backfill followed it to another partition; else that of its revision
 }
 
 // Done is how many instants need nothing more.

@@ -53,6 +53,9 @@ func (e *Execution) WaitsItsTurn() bool {
 	return e.State == ExecutionScheduled && (e.Reason == WaitOverlap || e.Reason == WaitReplace)
 }
 
+// Moves tells that an execution is on its way to the partition that its job has moved to.
+func (e *Execution) Moves() bool { return e.State == ExecutionScheduled && e.Reason == WaitMove }
+
 func (o *Overlap) validate() (all Faults) {
 	if o == nil {
 		return nil

@@ -20,6 +20,7 @@ const (
 	WaitDelay     Reason = "not_due"    // waits for the instant that it was asked for
 	WaitOverlap   Reason = "overlap"    // waits until another execution of its job has ended
 	WaitUpstream  Reason = "upstream"   // waits for the jobs that it runs after
+	WaitMove      Reason = "moving"     // on its way to the pool that its job has by now
 
 	// why an execution has its state while its job's overlap policy is minded
 	WaitReplace       Reason = "overlap_replace" // waits until the execution that it replaces has ended
@@ -77,6 +78,7 @@ var reasonText = map[Reason]string{
 	WaitDelay:              "waits for its instant",
 	WaitOverlap:            "waits until another execution of its job has ended",
 	WaitUpstream:           "waits for the jobs that it runs after",
+	WaitMove:               "goes to the pool that its job has by now",
 	WaitReplace:            "waits until the execution that it replaces has ended",
 	ReasonOverlapTurn:      "no other execution of its job is under way",
 	ReasonOverlapFree:      "its job lets executions run side by side",

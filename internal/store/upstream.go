@@ -11,9 +11,9 @@ import (
 
 // UpstreamReads is what an adapter reads, in one snapshot, to say what a job runs after.
 type UpstreamReads interface {
-	// Newest is the newest revision of a job, its last one when it was deleted, and the partition that plans it; nil when it is
-	// not known.
-	Newest(uid job.UID) (d *job.Definition, planner int, err error)
+	// Newest is the newest revision of a job, its last one when it was deleted, the partition that plans it, and that of its pool;
+	// nil when it is not known.
+	Newest(uid job.UID) (d *job.Definition, planner, place int, err error)
 	// UIDOf is the uid of a job that is there; zero when it is not.
 	UIDOf(namespace, name string) (job.UID, error)
 	// Find looks into live rows, then into history, of whatever partition; nil when it is in neither.
@@ -28,7 +28,7 @@ type UpstreamReads interface {
 // ReadUpstream says what a job runs after.
 func ReadUpstream(r UpstreamReads, ask engine.UpstreamAsk) (u engine.Upstream, err error) {
 	u.UpstreamAsk = ask
-	if u.Definition, u.Planner, err = r.Newest(ask.Child); err != nil || u.Definition == nil {
+	if u.Definition, u.Planner, u.Place, err = r.Newest(ask.Child); err != nil || u.Definition == nil {
 		return u, err
 	}
 	id := ask.Waiting

@@ -137,7 +137,7 @@ func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, apar
 	if err := c.findBulk(ctx); err != nil {
 		return err
 	}
-	for _, part := range []func() error{c.entries, c.executions, c.shards, c.moveEnded, c.cursors, c.backfills, c.sessions, c.records, c.matched, c.tellChildren} {
+	for _, part := range []func() error{c.entries, c.executions, c.shards, c.moveEnded, c.cursors, c.backfills, c.sent, c.sessions, c.records, c.matched, c.tellChildren} {
 		if err := part(); err != nil {
 			return err
 		}

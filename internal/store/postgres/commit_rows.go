@@ -96,7 +96,7 @@ func insertRows(arrays string) string {
 
 func updateRows(arrays string) string {
 	return `WITH written AS (INSERT INTO executions AS e (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + arrays + `
-		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, pool = excluded.pool, handler = excluded.handler, params = excluded.params,
+		ON CONFLICT (id) DO UPDATE SET partition = excluded.partition, revision = excluded.revision, pool = excluded.pool, handler = excluded.handler, params = excluded.params,
 			shard_total = excluded.shard_total, state = excluded.state, reason = excluded.reason, cancel = excluded.cancel, round = excluded.round,
 			started_at = excluded.started_at, ended_at = excluded.ended_at, planned_at = excluded.planned_at, shard_state = coalesce(excluded.shard_state, e.shard_state),
 			shard = coalesce(excluded.shard, e.shard) WHERE e.state = $23 AND ($24 = '' OR e.shard_state = $24) RETURNING id, xmax::text <> '0' AS was),

@@ -196,8 +196,7 @@ func (j *joining) join(r *link, partition int, e *entry) (err error) {
 	case r == nil:
 		return errMore
 	case e.Kind == engine.EntryBackfill:
-		e.Backfill, err = findBackfill(r, e.Execution)
-		return err
+		return joinBackfill(r, j.known, e)
 	default:
 		return queued(r, partition, e)
 	}

@@ -114,10 +114,10 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 			}
 			if done += asked; asked < n {
 				out.Asked = out.Asked[:done]
-				return nil
+				break
 			}
 		}
-		return nil
+		return homes(r, page.Rows)
 	})
 	if err != nil {
 		return engine.ExecutionPage{}, err

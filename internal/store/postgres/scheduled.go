@@ -39,7 +39,9 @@ func (s *Store) ScheduledPage(ctx context.Context, partition int, w engine.WantS
 		}); err != nil {
 			return err
 		}
-		err = fill(r, &page, found.Rows, qShardsLive)
+		if err = fill(r, &page, found.Rows, qShardsLive); err == nil {
+			err = homes(r, page.Rows)
+		}
 		if found.More || page.More {
 			out.Through = store.PlaceOf(&page.Rows[len(page.Rows)-1].Execution)
 		}

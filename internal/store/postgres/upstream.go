@@ -111,16 +111,15 @@ func newUpstream(r *link) *upstream {
 	return &upstream{link: r, known: noDefinitions(), live: map[job.ExecutionID]bool{}}
 }
 
-func (r *upstream) Newest(uid job.UID) (d *job.Definition, planner int, err error) {
+func (r *upstream) Newest(uid job.UID) (d *job.Definition, planner, place int, err error) {
 	if d, err = r.known.get(r.link, version{uid, 0}); err != nil || d == nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	err = r.each(qPlaces, []any{[][16]byte{uid}}, func(rows pgx.Rows) error {
 		var id [16]byte
-		var place int
 		return rows.Scan(&id, &planner, &place)
 	})
-	return d, planner, err
+	return d, planner, place, err
 }
 
 func (r *upstream) UIDOf(namespace, name string) (uid job.UID, err error) {

@@ -11,7 +11,7 @@ import (
 
 const listBackfills = "backfills"
 
-const backfillColumns = `b.id, b.partition, b.namespace, b.job, b.uid, b.revision, b."from", b."to", b.spec, b.at, b.cancel, p.state, p.progress`
+const backfillColumns = `b.id, coalesce(p.partition, b.partition), b.namespace, b.job, b.uid, b.revision, b."from", b."to", b.spec, b.at, b.cancel, p.state, p.progress`
 
 const (
 	ofBackfills   = ` FROM backfills b LEFT JOIN backfill_progress p ON p.id = b.id`
@@ -229,12 +229,29 @@ func loadBackfills(r *link, known definitions, partition int) (all []engine.Back
 	}); err != nil {
 		return nil, err
 	}
+	at := map[job.UID]store.JobAt{}
 	for i := range all {
-		if all[i].Definition, err = known.get(r, version{all[i].JobUID, all[i].Revision}); err != nil {
+		b := &all[i]
+		if b.Definition, err = known.get(r, version{b.JobUID, b.Revision}); err != nil {
+			return nil, err
+		}
+		if b.Home, err = homeOf(r, known, at, b.JobUID, b.Revision, partition); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// joinBackfill adds to an entry the backfill that it is about, and the pool that its job has by now.
+func joinBackfill(r *link, known definitions, e *entry) (err error) {
+	if e.Backfill, err = findBackfill(r, e.Execution); err != nil {
+		return err
+	}
+	newest, err := known.get(r, version{e.Job, 0})
+	if newest != nil {
+		e.Pool = newest.Spec.Pool
+	}
+	return err
 }
 
 // backfills writes how far backfills have come.

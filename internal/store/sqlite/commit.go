@@ -59,7 +59,7 @@ func (s *Store) Commit(ctx context.Context, f store.Fence, b *engine.Batch) erro
 func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, facts string, singly bool) (again bool, err error) {
 	err = s.write(ctx, rankCommit, "commit", func(w *link) error {
 		c := commit{link: w, skip: s.skip, fence: f, batch: b, singly: singly, ended: map[job.ExecutionID]*ending{}}
-		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.forward, c.executions, c.shards, c.moveEnded, c.cursors, c.backfills, c.sessions, c.records, c.matched, c.tellChildren} {
+		for _, part := range []func() error{c.takeFence, c.dropKeys, c.consume, c.forward, c.executions, c.shards, c.moveEnded, c.cursors, c.backfills, c.sent, c.sessions, c.records, c.matched, c.tellChildren} {
 			if err := part(); err != nil {
 				again = errors.Is(err, errSingly)
 				return err

@@ -8,7 +8,7 @@ import (
 
 // What an execution is (job, trigger …) is written once; what becomes of it changes, and the instant that it waits for.
 // Leaving the first out of the update also leaves its indexes alone.
-const changes = `revision = ?, pool = ?, handler = ?, params = ?, shard_total = ?, state = ?, reason = ?, cancel = ?, round = ?, started_at = ?, ended_at = ?, planned_at = ?`
+const changes = `partition = ?, revision = ?, pool = ?, handler = ?, params = ?, shard_total = ?, state = ?, reason = ?, cancel = ?, round = ?, started_at = ?, ended_at = ?, planned_at = ?`
 
 var (
 	qExecutionInsert = statement(`INSERT INTO executions (` + rowColumns + `) SELECT ` + rowMarks + `
@@ -155,7 +155,7 @@ func (c *commit) update(w *store.RowWrite) (int64, error) {
 // changeArgs are the values of changes, and of the shard in the row if that is written.
 func (c *commit) changeArgs(args []any, w *store.RowWrite) []any {
 	e := &w.Row
-	args = append(args, e.Revision, e.Pool, e.Handler, text(e.Params), int64(e.ShardTotal), string(e.State),
+	args = append(args, int64(e.Partition), e.Revision, e.Pool, e.Handler, text(e.Params), int64(e.ShardTotal), string(e.State),
 		string(e.Reason), string(e.Cancel), int64(e.Round), int64(e.StartedAt), int64(e.EndedAt), int64(e.PlannedAt))
 	if w.Shard == nil {
 		return args

@@ -89,7 +89,7 @@ func (r *joiner) join(e *entry) (err error) {
 		return err
 	}
 	if e.Kind == engine.EntryBackfill {
-		if e.Backfill, err = findBackfill(r.link, e.Execution); err != nil {
+		if err = joinBackfill(r.link, r.known, e); err != nil {
 			return err
 		}
 	}

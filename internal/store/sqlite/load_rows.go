@@ -51,12 +51,12 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 			switch err := known.fill(r, &page, *row, shards); {
 			case errors.Is(err, store.ErrEnough):
 				out.Asked = out.Asked[:i]
-				return nil
+				return homes(r, page.Rows)
 			case err != nil:
 				return err
 			}
 		}
-		return nil
+		return homes(r, page.Rows)
 	})
 	if err != nil {
 		return engine.ExecutionPage{}, err

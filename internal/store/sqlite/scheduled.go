@@ -51,7 +51,7 @@ func (s *Store) ScheduledPage(ctx context.Context, partition int, w engine.WantS
 		if more {
 			out.Through = store.PlaceOf(&page.Rows[len(page.Rows)-1].Execution)
 		}
-		return nil
+		return homes(r, page.Rows)
 	})
 	if err != nil {
 		return engine.ScheduledPage{}, err

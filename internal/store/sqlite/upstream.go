@@ -107,13 +107,12 @@ func newUpstream(r *link) *upstream {
 	return &upstream{link: r, known: noDefinitions(), live: map[job.ExecutionID]bool{}}
 }
 
-func (r *upstream) Newest(uid job.UID) (d *job.Definition, planner int, err error) {
+func (r *upstream) Newest(uid job.UID) (d *job.Definition, planner, place int, err error) {
 	if d, err = r.known.get(r.link, version{uid, 0}); err != nil || d == nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	place := 0
 	_, err = r.one(qPlaces, []any{uid[:]}, &planner, &place)
-	return d, planner, err
+	return d, planner, place, err
 }
 
 func (r *upstream) UIDOf(namespace, name string) (uid job.UID, err error) {

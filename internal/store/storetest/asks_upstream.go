@@ -36,18 +36,18 @@ func (h *history) learnTold(op string) {
 		}
 		for _, e := range page.Entries {
 			known := slices.ContainsFunc(h.twin.inbox[:len(h.twin.inbox)-n], func(x twinEntry) bool { return x.ID == e.ID })
-			if e.Kind == engine.EntryParentEnded && !known {
+			if (e.Kind == engine.EntryParentEnded || e.Kind == engine.EntryArrived || e.Kind == engine.EntryBackfill) && !known {
 				found = append(found, twinEntry{partition: p, Entry: e})
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b twinEntry) int { return cmp.Compare(a.ID, b.ID) })
 	if len(found) != n {
-		h.failf(op, "%d entries tell of ends of parents, there should be %d", len(found), n)
+		h.failf(op, "%d entries tell of ends of parents and of what was sent, there should be %d", len(found), n)
 	}
 	for i := range found {
 		got, want := &found[i], &h.twin.inbox[len(h.twin.inbox)-n+i]
-		if got.partition != want.partition || got.Job != want.Job || got.Execution != want.Execution {
+		if got.partition != want.partition || got.Kind != want.Kind || got.Job != want.Job || got.Execution != want.Execution {
 			h.failf(op, "an entry tells partition %d, job %s, of %s; it should be %d, %s, %s", got.partition, got.Job, got.Execution, want.partition, want.Job, want.Execution)
 		}
 		want.ID, h.twin.lastEntry = got.ID, got.ID

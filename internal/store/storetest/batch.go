@@ -154,7 +154,7 @@ func (h *history) advance(b *engine.Batch, p int) {
 			if from == job.ExecutionScheduled {
 				e.PlannedAt = h.instant()
 			}
-			b.Executions = append(b.Executions, engine.ExecutionWrite{From: from, Row: e})
+			b.Executions = append(b.Executions, h.send(engine.ExecutionWrite{From: from, Row: e}))
 		}
 		for _, s := range h.twin.shardsOf(e.ID) {
 			if h.rng.IntN(3) == 0 {
@@ -163,6 +163,14 @@ func (h *history) advance(b *engine.Batch, p int) {
 			h.moveShard(b, s)
 		}
 	}
+}
+
+// send gives some of what waits to any partition.
+func (h *history) send(w engine.ExecutionWrite) engine.ExecutionWrite {
+	if w.Row.State == job.ExecutionScheduled && h.rng.IntN(2) == 0 {
+		w.Sent, w.Row.Reason, w.Row.Pool, w.Row.Partition = true, job.WaitMove, h.text(), h.rng.IntN(partitions)
+	}
+	return w
 }
 
 // moveShard writes a shard in a next state, or with other values in the same one.
@@ -190,8 +198,8 @@ func (h *history) rerun(b *engine.Batch, p int) {
 	}
 	e := pick(h, ended)
 	from := e.State
-	e.State, e.Round, e.Reason, e.EndedAt = job.ExecutionQueued, e.Round+1, job.ReasonRerun, 0
-	b.Executions = append(b.Executions, engine.ExecutionWrite{From: from, Row: e})
+	e.State, e.Round, e.Reason, e.EndedAt = pick(h, []job.ExecutionState{job.ExecutionQueued, job.ExecutionScheduled}), e.Round+1, job.ReasonRerun, 0
+	b.Executions = append(b.Executions, h.send(engine.ExecutionWrite{From: from, Row: e}))
 	for _, s := range h.twin.shardsOf(e.ID) {
 		if s.State.CanBecome(job.ShardQueued) && h.rng.IntN(2) == 0 {
 			was := s.State

@@ -20,7 +20,9 @@ func (w *twin) ScheduledPage(_ context.Context, partition int, want engine.WantS
 			out.Through = store.PlaceOf(&out.Rows[want.Limit-1].Execution)
 			break
 		}
-		out.Rows = append(out.Rows, w.row(e))
+		row := w.row(e)
+		row.Home = w.home(e.JobUID, e.Revision, partition)
+		out.Rows = append(out.Rows, row)
 	}
 	return out, nil
 }

@@ -251,13 +251,14 @@ func (w *twin) apply(f store.Fence, b *engine.Batch) error {
 	for _, m := range b.Matched {
 		w.matched[m.Execution] = m.Parents
 	}
+	w.progress(f.Partition, b)
 	w.told = 0
+	w.sent(b)
 	for i := range b.Executions {
 		if x := &b.Executions[i].Row; x.State.Ended() {
 			w.tellChildren(x)
 		}
 	}
-	w.progress(b)
 	for _, s := range b.Sessions {
 		w.sessions[s.ID] = s
 	}

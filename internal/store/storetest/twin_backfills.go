@@ -95,16 +95,23 @@ func (w *twin) Backfills(_ context.Context, namespace, name string, p store.Page
 
 // mayProgress tells whether a partition may write how far some backfills are.
 func (w *twin) mayProgress(partition int, b *engine.Batch) bool {
-	return !slices.ContainsFunc(b.Backfills, func(p job.BackfillProgress) bool {
+	writes := map[job.ExecutionID]bool{}
+	for _, p := range b.Backfills {
 		of, known := w.backfills[p.ID]
-		return known && of.Progress.State != job.BackfillPending && of.Partition != partition
+		if writes[p.ID] = true; known && of.Progress.State != job.BackfillPending && of.Partition != partition {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(b.SentBackfills, func(s engine.SentBackfill) bool {
+		of := w.backfills[s.ID]
+		return !writes[s.ID] && (of.Progress.State == job.BackfillPending || of.Partition != partition)
 	})
 }
 
-func (w *twin) progress(b *engine.Batch) {
+func (w *twin) progress(partition int, b *engine.Batch) {
 	for _, p := range b.Backfills {
 		if of, known := w.backfills[p.ID]; known {
-			of.Progress = p
+			of.Progress, of.Partition = p, partition
 			w.backfills[p.ID] = of
 		}
 	}
@@ -114,7 +121,7 @@ func (w *twin) progress(b *engine.Batch) {
 func (w *twin) loadedBackfills(partition int) (all []engine.Backfill) {
 	for _, b := range ordered(w.backfills, byBackfill) {
 		if s := b.Progress.State; b.Partition == partition && (s == job.BackfillRunning || s == job.BackfillCancelling) {
-			all = append(all, engine.Backfill{Backfill: b, Definition: w.definition(b.JobUID, b.Revision)})
+			all = append(all, engine.Backfill{Backfill: b, Definition: w.definition(b.JobUID, b.Revision), Home: w.home(b.JobUID, b.Revision, partition)})
 		}
 	}
 	return all

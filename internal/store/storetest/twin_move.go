@@ -6,6 +6,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // lives are all jobs, deleted ones too.
@@ -62,4 +63,33 @@ func (w *twin) mayPlan(partition int, b *engine.Batch) bool {
 		}
 	}
 	return true
+}
+
+// home is where what was made under a revision of a job, and is in a partition, belongs by now.
+func (w *twin) home(uid job.UID, revision int64, partition int) *engine.Home {
+	d := w.definition(uid, 0)
+	if d == nil {
+		return nil
+	}
+	at := store.JobAt{Revision: d.Revision, Place: w.place(uid), Planner: w.planner(uid), Cursors: len(w.cursorsOf(uid)) > 0}
+	h, _ := at.Home(revision, partition, func() (*job.Definition, error) { return d, nil })
+	return h
+}
+
+// sent is what a batch gives to other partitions.
+func (w *twin) sent(b *engine.Batch) {
+	for i := range b.Executions {
+		if x := &b.Executions[i]; x.Sent {
+			w.addEntry(x.Row.Partition, x.Row.Namespace, false, engine.Entry{Kind: engine.EntryArrived, Job: x.Row.JobUID, Execution: x.Row.ID})
+			w.told++
+		}
+	}
+	for _, s := range b.SentBackfills {
+		of := w.backfills[s.ID]
+		of.Partition = s.Partition
+		w.backfills[s.ID] = of
+		w.addEntry(s.Partition, s.Namespace, false, engine.Entry{Kind: engine.EntryBackfill, Job: s.Job, Execution: s.ID})
+		w.inbox[len(w.inbox)-1].revision = s.Revision
+		w.told++
+	}
 }

@@ -81,7 +81,7 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 				}
 			}
 			if b, is := w.backfills[e.Execution]; is && e.Kind == engine.EntryBackfill {
-				e.Backfill = &b
+				e.Backfill, e.Pool = &b, w.definition(e.Job, 0).Spec.Pool
 			}
 			for _, x := range ordered(w.live, byID) {
 				if e.Kind == engine.EntryCancelJob && x.JobUID == e.Job && x.Partition == partition && (x.State == job.ExecutionQueued || x.State == job.ExecutionScheduled) && len(e.Queued) < engine.QueuedMax {
@@ -158,7 +158,9 @@ func (w *twin) ExecutionPage(_ context.Context, partition int, ids []job.Executi
 	out := engine.ExecutionPage{Seq: w.parts[partition].Seq, Asked: slices.Clone(ids)}
 	for _, id := range ids {
 		if e, ok := w.find(id); ok && e.Partition == partition {
-			out.Rows = append(out.Rows, w.row(e))
+			row := w.row(e)
+			row.Home = w.home(e.JobUID, e.Revision, partition)
+			out.Rows = append(out.Rows, row)
 		} else if ok {
 			engine.PutElsewhere(&out, &e)
 		}

@@ -169,12 +169,12 @@ func (w *twin) AwaitingPage(_ context.Context, partition int, want engine.WantAw
 // twinReads implements store.UpstreamReads and store.GivenReads.
 type twinReads struct{ *twin }
 
-func (r twinReads) Newest(uid job.UID) (*job.Definition, int, error) {
+func (r twinReads) Newest(uid job.UID) (*job.Definition, int, int, error) {
 	d := r.definition(uid, 0)
 	if d == nil {
-		return nil, 0, nil
+		return nil, 0, 0, nil
 	}
-	return d, r.planner(uid), nil
+	return d, r.planner(uid), r.place(uid), nil
 }
 
 func (r twinReads) UIDOf(namespace, name string) (uid job.UID, err error) {
