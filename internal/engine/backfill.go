@@ -61,7 +61,7 @@ func (e *Engine) takeBackfill(entry Entry) bool {
 		return true
 	}
 	b := e.backfills[in.ID]
-	if b == nil && e.knownToAll(levelFollow) {
+	if b == nil {
 		begun, at := in.Progress.Started != 0, in.Partition
 		if !begun && (e.strays(&Home{Place: entry.Place, Planner: entry.Place}, entry.Definition, job.TriggerBackfill) || at != e.cfg.Partition) {
 			at = entry.Place

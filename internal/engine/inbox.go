@@ -272,7 +272,7 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 			switch held := e.executions[id] != nil; {
 			case !held && e.step.created[id]:
 				p.askEntry(entry) // an entry before this one has sent it away
-			case !held && other.State != "" && e.knownToAll(levelFollow):
+			case !held && other.State != "":
 				e.forward(entry, other.Partition) // it was sent there
 			default:
 				e.entryWithRow(entry, row)
