@@ -202,7 +202,7 @@ func TestReadIntoSilence(t *testing.T) {
 	c := pgtest.Start(t)
 	p := newProxy(t, c.HostPort())
 	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1})
-	postgres.Impatient(s, 200*time.Millisecond)
+	postgres.Bound(s, 200*time.Millisecond)
 	err := postgres.ReadAfter(t.Context(), s, p.hold)
 	wantKind(t, "a read into silence", err, job.KindUnavailable, "database_silent")
 	postgres.Vacuum(t.Context(), s)
