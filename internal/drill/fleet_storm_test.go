@@ -127,8 +127,8 @@ func (s *tempest) quake() {
 	}
 	st, often := s.f.servers[name].st, uint64(20+s.dice.IntN(400))
 	life := name + strconv.Itoa(s.f.lifeNo[name])
-	st.setRule(func(n int, _ *engine.Batch) commitFault {
-		d := drill.Draw(s.c.seed, "quake", life, strconv.Itoa(n))
+	st.setRule(func(n string, _ *engine.Batch) commitFault {
+		d := drill.Draw(s.c.seed, "quake", life, n)
 		if d%1000 >= often {
 			return ""
 		}
