@@ -28,9 +28,9 @@ func TestSystems(t *testing.T) {
 	}
 	for system := range strings.SplitSeq(*systems, ",") {
 		t.Run(system, func(t *testing.T) {
-			os, arch, _ := strings.Cut(system, "/")
+			goos, arch, _ := strings.Cut(system, "/")
 			checked := 0
-			for _, err := range checkSystem(t, os, arch, ".", &checked, "./...") {
+			for _, err := range checkSystem(t, goos, arch, ".", &checked, "./...") {
 				t.Error(err)
 			}
 			if checked < 20 {
@@ -53,10 +53,10 @@ type listed struct {
 }
 
 // checkSystem checks packages of the module in dir and what they import, in the order of go list: what is imported comes first.
-func checkSystem(t *testing.T, system, arch, dir string, checked *int, packages ...string) (found []error) {
+func checkSystem(t *testing.T, goos, arch, dir string, checked *int, packages ...string) (found []error) {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "go", append([]string{"list", "-e", "-deps", "-test", "-json=ImportPath,Dir,GoFiles,ImportMap,Module,Error"}, packages...)...)
-	list.Dir, list.Env, list.Stderr = dir, append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch), os.Stderr
+	list.Dir, list.Env, list.Stderr = dir, append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+arch), os.Stderr
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
