@@ -90,7 +90,7 @@ func TestFirstStatementWaits(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `BEGIN; SELECT 1 FROM jobs FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	const begins = time.Second
+	const begins = 3 * time.Second
 	postgres.Hasty(s, begins)
 	over := make(chan error, 1)
 	go func() {
