@@ -268,7 +268,7 @@ func TestServe(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("Run: %v", err)
 		}
-		if took := time.Since(stopped); took > 5*time.Second {
+		if took := time.Since(stopped); took > slack*5*time.Second {
 			t.Errorf("stopping took %v, want less than 5 s", took)
 		}
 		if code := <-poll; code != http.StatusServiceUnavailable {

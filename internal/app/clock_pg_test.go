@@ -216,6 +216,7 @@ func TestC23TheDatabasesClockJumps(t *testing.T) {
 	m, st := skew(t, pgtest.Start(t).Empty(t), "a", func() time.Duration { return time.Duration(off.Load()) })
 	m.until("/readyz", ready)
 	c := people(t, m)
+	begun := time.Now()
 	putJob(t, c, "cron", takt.JobSpec{Schedule: &takt.ScheduleSpec{Cron: "*/5 * * * *"}})
 	putJob(t, c, "rate", takt.JobSpec{Schedule: &takt.ScheduleSpec{Every: takt.Duration(time.Minute)}})
 	var w witness
@@ -225,8 +226,9 @@ func TestC23TheDatabasesClockJumps(t *testing.T) {
 	until(t, "the jump has been seen and caught up", func() bool { return len(executions(t, st, "rate")) > 0 })
 	time.Sleep(2 * time.Second)
 	forward := map[string]map[job.Instant]bool{}
-	for name, most := range map[string]int{"cron": 2, "rate": 3} { // what the grace of a minute holds, and one that came due meanwhile
+	for name, period := range map[string]time.Duration{"cron": 5 * time.Minute, "rate": time.Minute} {
 		all := executions(t, st, name)
+		most := 2 + int((time.Minute+time.Since(begun))/period) // the newest missed one, what the grace of a minute holds, and what came due meanwhile
 		if forward[name] = once(t, all); len(all) > most {
 			t.Errorf("%s fired %d times after a jump by an hour", name, len(all))
 		}
@@ -236,13 +238,14 @@ func TestC23TheDatabasesClockJumps(t *testing.T) {
 		}
 	}
 	off.Store(0)
-	time.Sleep(12 * time.Second) // the clock is measured each ten
+	until(t, "the way back has been seen", func() bool { return strings.Contains(m.log.String(), "was set back") }) // the clock is measured each ten seconds
+	time.Sleep(2 * time.Second)
 	for name, before := range forward {
 		if after := once(t, executions(t, st, name)); len(after) > len(before)+1 {
 			t.Errorf("%s fired on the way back: %v, before it %v", name, after, before)
 		}
 	}
-	for _, says := range []string{"was set forward", "was set back", "differ by more than 5 s"} {
+	for _, says := range []string{"was set forward", "differ by more than 5 s"} {
 		if !strings.Contains(m.log.String(), says) {
 			t.Errorf("the log does not say that the clock %q", says)
 		}
@@ -331,19 +334,18 @@ func TestC27TheTimerThatRingsEarly(t *testing.T) {
 		}
 	}()
 	time.Sleep(10 * time.Second)
-	n := 0
+	until(t, "enough has run to prove something", func() bool {
+		rows, _, err := st.Executions(t.Context(), store.ExecutionFilter{Namespace: "default", Page: store.Page{Limit: 1000}})
+		return err == nil && len(rows) == 1000
+	})
 	for i := range 200 {
 		all := executions(t, st, fmt.Sprintf("j%d", i))
 		once(t, all)
-		n += len(all)
 		for _, x := range all {
 			if x.CreatedAt < x.PlannedAt {
 				t.Errorf("%s was made at %s for %s", x.Job, x.CreatedAt, x.PlannedAt)
 			}
 		}
-	}
-	if n < 200*5 {
-		t.Errorf("%d executions in ten seconds of 200 jobs: this proves nothing", n)
 	}
 	st.check(t)
 }

@@ -144,7 +144,7 @@ func TestServersOnPostgreSQL(t *testing.T) {
 	}
 	took := all[1].stop()
 	t.Logf("stopped in %s", took)
-	if took > 5*time.Second {
+	if took > slack*5*time.Second {
 		t.Errorf("a graceful stop took %s", took)
 	}
 	for _, m := range []*member{all[0], all[2]} {

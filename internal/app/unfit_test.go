@@ -76,6 +76,9 @@ func node(t *testing.T, dir string, log *buffer) (c *takt.Client, stop func()) {
 // patience is how long until waits; far more than a loaded machine needs.
 const patience = 3 * time.Minute
 
+// slack is what a loaded machine may make of a promised stop before a test calls it broken; one that waits for a poll takes longer.
+const slack = 3
+
 // until asks again and again, but not for ever: a test's context ends behind the test.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()

@@ -31,7 +31,7 @@ func (c *chaos) RemoveServer(ctx context.Context, incarnation string, beat int64
 }
 
 func (c *chaos) SettlePartition(ctx context.Context, f store.Fence, lineage string) error {
-	if err := c.silence(ctx, "settle"); err != nil {
+	if err := c.silence(ctx, of("settle", f.Partition)); err != nil {
 		return err
 	}
 	return c.Store.SettlePartition(ctx, f, lineage)

@@ -2,6 +2,7 @@ package drill_test
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,13 +30,22 @@ type chaos struct {
 	pace    func(method string) // lets a moment pass before each call; nil: none
 
 	mu       sync.Mutex
-	rule     func(n int, b *engine.Batch) commitFault
-	n        int
+	rule     func(n string, b *engine.Batch) commitFault
+	n        map[int]int                       // commits, by partition
 	mute     bool                              // nothing of the keeper's reaches the database
 	cut      bool                              // nothing does
 	slow     func(method string) time.Duration // see starve; nil: there are connections enough
 	dead     bool                              // the process of this store's server was killed: nothing reaches the database
 	underway []func() error
+}
+
+// of is a word of its own for each partition: owners of several often do the same at one instant, and what is drawn for them
+// must not keep them together.
+func of(word string, partition int) string {
+	if partition == 0 {
+		return word
+	}
+	return word + "@" + strconv.Itoa(partition)
 }
 
 func (c *chaos) die() {
@@ -50,7 +60,9 @@ func (c *chaos) isDead() bool {
 	return c.dead
 }
 
-func (c *chaos) setRule(rule func(n int, b *engine.Batch) commitFault) {
+// setRule says what becomes of commits from now on. n is the number of the commit in its partition (see of): what befalls one does
+// not depend on which of two partitions comes first.
+func (c *chaos) setRule(rule func(n string, b *engine.Batch) commitFault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rule = rule
@@ -91,16 +103,19 @@ func (c *chaos) reaches(ctx context.Context, method string) error {
 const goneAfter = 3 * time.Second
 
 func (c *chaos) Commit(ctx context.Context, f store.Fence, b *engine.Batch) error {
-	if err := c.reaches(ctx, "commit"); err != nil {
+	if err := c.reaches(ctx, of("commit", f.Partition)); err != nil {
 		return job.Errorf(job.KindUnknown, "chaos", "the connection broke while the commit was under way")
 	}
 	c.mu.Lock()
-	c.n++
+	if c.n == nil {
+		c.n = map[int]int{}
+	}
+	c.n[f.Partition]++
 	var fault commitFault
 	if c.dead {
 		fault = commitLost
 	} else if c.rule != nil {
-		fault = c.rule(c.n, b)
+		fault = c.rule(of(strconv.Itoa(c.n[f.Partition]), f.Partition), b)
 	}
 	c.mu.Unlock()
 	kept := *b
@@ -198,21 +213,21 @@ func (c *chaos) PartitionRows(ctx context.Context) ([]store.PartitionRow, error)
 }
 
 func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
-	if err := c.silence(ctx, "acquire"); err != nil {
+	if err := c.silence(ctx, of("acquire", seen.Partition)); err != nil {
 		return store.PartitionRow{}, err
 	}
 	return c.Store.AcquirePartition(ctx, seen, owner, clock)
 }
 
 func (c *chaos) ReleasePartition(ctx context.Context, f store.Fence) error {
-	if err := c.silence(ctx, "release"); err != nil {
+	if err := c.silence(ctx, of("release", f.Partition)); err != nil {
 		return err
 	}
 	return c.Store.ReleasePartition(ctx, f)
 }
 
 func (c *chaos) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {
-	if err := c.silence(ctx, "renew"); err != nil {
+	if err := c.silence(ctx, of("renew", f.Partition)); err != nil {
 		return 0, err
 	}
 	return c.Store.RenewPartition(ctx, f)
@@ -225,63 +240,63 @@ func (c *chaos) moment(method string) {
 }
 
 func (c *chaos) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {
-	if err := c.reaches(ctx, "inbox"); err != nil {
+	if err := c.reaches(ctx, of("inbox", partition)); err != nil {
 		return engine.InboxPage{}, err
 	}
 	return c.Store.InboxPage(ctx, partition, limit)
 }
 
 func (c *chaos) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	if err := c.reaches(ctx, "due"); err != nil {
+	if err := c.reaches(ctx, of("due", partition)); err != nil {
 		return engine.DuePage{}, err
 	}
 	return c.Store.DuePage(ctx, partition, w)
 }
 
 func (c *chaos) ScheduledPage(ctx context.Context, partition int, w engine.WantScheduled) (engine.ScheduledPage, error) {
-	if err := c.reaches(ctx, "scheduled"); err != nil {
+	if err := c.reaches(ctx, of("scheduled", partition)); err != nil {
 		return engine.ScheduledPage{}, err
 	}
 	return c.Store.ScheduledPage(ctx, partition, w)
 }
 
 func (c *chaos) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
-	if err := c.reaches(ctx, "backlog"); err != nil {
+	if err := c.reaches(ctx, of("backlog", partition)); err != nil {
 		return engine.BacklogPage{}, err
 	}
 	return c.Store.BacklogPage(ctx, partition, w)
 }
 
 func (c *chaos) ExecutionPage(ctx context.Context, partition int, ids []job.ExecutionID) (engine.ExecutionPage, error) {
-	if err := c.reaches(ctx, "executions"); err != nil {
+	if err := c.reaches(ctx, of("executions", partition)); err != nil {
 		return engine.ExecutionPage{}, err
 	}
 	return c.Store.ExecutionPage(ctx, partition, ids)
 }
 
 func (c *chaos) ShardPage(ctx context.Context, partition int, refs []engine.ShardRef) (engine.ShardPage, error) {
-	if err := c.reaches(ctx, "shards"); err != nil {
+	if err := c.reaches(ctx, of("shards", partition)); err != nil {
 		return engine.ShardPage{}, err
 	}
 	return c.Store.ShardPage(ctx, partition, refs)
 }
 
 func (c *chaos) UpstreamPage(ctx context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error) {
-	if err := c.reaches(ctx, "upstream"); err != nil {
+	if err := c.reaches(ctx, of("upstream", partition)); err != nil {
 		return engine.UpstreamPage{}, err
 	}
 	return c.Store.UpstreamPage(ctx, partition, asks)
 }
 
 func (c *chaos) AwaitingPage(ctx context.Context, partition int, w engine.WantAwaiting) (engine.AwaitingPage, error) {
-	if err := c.reaches(ctx, "awaiting"); err != nil {
+	if err := c.reaches(ctx, of("awaiting", partition)); err != nil {
 		return engine.AwaitingPage{}, err
 	}
 	return c.Store.AwaitingPage(ctx, partition, w)
 }
 
 func (c *chaos) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
-	if err := c.reaches(ctx, "load"); err != nil {
+	if err := c.reaches(ctx, of("load", partition)); err != nil {
 		return engine.Loaded{}, err
 	}
 	return c.Store.LoadPartition(ctx, partition)

@@ -127,7 +127,7 @@ func playEdits(t *testing.T, seed uint64) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second - time.Duration(e.dice.IntN(1500))*time.Microsecond)))
 		if how > 0 { // the change is written, and nothing takes it in before the server dies
 			fault := []commitFault{commitFails, commitLost, commitLanded}[e.dice.IntN(3)]
-			c.server.st.setRule(func(int, *engine.Batch) commitFault { return fault })
+			c.server.st.setRule(func(string, *engine.Batch) commitFault { return fault })
 		}
 		alive := time.Duration(e.dice.IntN([]int{500, 30_000, 2_000_000}[how])) * time.Microsecond
 		done := make(chan struct{})

@@ -118,7 +118,7 @@ func TestLateCommitAfterTakeover(t *testing.T) {
 		pool := fleetPools[0]
 		old := f.servers[f.owner(pool)]
 		name := f.owner(pool)
-		old.st.setRule(func(int, *engine.Batch) commitFault { return commitLater })
+		old.st.setRule(func(string, *engine.Batch) commitFault { return commitLater })
 		time.Sleep(1500 * time.Millisecond)
 		old.st.setCut(true)
 		old.st.setRule(nil)

@@ -113,8 +113,8 @@ func (r *removal) shake(i int) {
 	if m == nil {
 		return
 	}
-	m.st.setRule(func(n int, _ *engine.Batch) commitFault {
-		d := drill.Draw(r.seed, "shake", strconv.Itoa(i), strconv.Itoa(n))
+	m.st.setRule(func(n string, _ *engine.Batch) commitFault {
+		d := drill.Draw(r.seed, "shake", strconv.Itoa(i), n)
 		if d%1000 >= often {
 			return ""
 		}

@@ -46,8 +46,8 @@ func running(h *house, n *partition.Node, name string) (*hand, engine.Assignment
 	return w, a
 }
 
-func is(what string, faults ...commitFault) func(int, *engine.Batch) commitFault {
-	return func(_ int, b *engine.Batch) commitFault {
+func is(what string, faults ...commitFault) func(string, *engine.Batch) commitFault {
+	return func(_ string, b *engine.Batch) commitFault {
 		for _, f := range b.Facts {
 			if string(f.Kind) == what && len(faults) > 0 {
 				fault := faults[0]

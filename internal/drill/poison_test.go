@@ -18,7 +18,7 @@ import (
 const marker = "poison"
 
 // refuseMarker refuses every commit whose rows hold the marker.
-func refuseMarker(_ int, b *engine.Batch) commitFault {
+func refuseMarker(_ string, b *engine.Batch) commitFault {
 	for _, w := range b.Executions {
 		if bytes.Contains(w.Row.Params, []byte(marker)) {
 			return commitRefused

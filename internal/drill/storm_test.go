@@ -213,8 +213,8 @@ func (s *storm) shake() {
 		return
 	}
 	st, life, often := s.c.server.st, s.c.lives, uint64(20+s.dice.IntN(400))
-	st.setRule(func(n int, _ *engine.Batch) commitFault {
-		d := drill.Draw(s.c.seed, "shake", strconv.Itoa(life), strconv.Itoa(n))
+	st.setRule(func(n string, _ *engine.Batch) commitFault {
+		d := drill.Draw(s.c.seed, "shake", strconv.Itoa(life), n)
 		if d%1000 >= often {
 			return ""
 		}

@@ -18,7 +18,7 @@ import (
 func TestLateSuccessor(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Start(t).Database(t)
-	s := openAt(t, postgres.Config{DSN: dsn, Partitions: 1, OwnerTTL: time.Second})
+	s := openAt(t, postgres.Config{DSN: dsn, Partitions: 1, OwnerTTL: 4 * time.Second})
 	owner(t, s)
 	seen, err := s.PartitionRows(t.Context())
 	if err != nil {

@@ -181,7 +181,7 @@ func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, on *pool, op st
 	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
 	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(on.patience, writeMost))
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), on.writes)
 	defer cancel()
 	l := &link{conn: c.Conn(), ctx: patience, fresh: true, caller: ctx, soon: on.soon()}
 	open := true

@@ -67,10 +67,10 @@ func CommitSetting(ctx context.Context, s *Store, name string) (value string, er
 	return value, err
 }
 
-// Impatient bounds all transactions.
-func Impatient(s *Store, patience time.Duration) {
+// Bound bounds all transactions.
+func Bound(s *Store, patience time.Duration) {
 	for _, p := range s.pools() {
-		p.patience = patience
+		p.patience, p.writes = patience, patience
 	}
 }
 
@@ -80,9 +80,6 @@ func Hasty(s *Store, begins time.Duration) {
 		p.begins = begins
 	}
 }
-
-// PatienceOfEngines bounds what engines read.
-func PatienceOfEngines(s *Store) time.Duration { return s.engines.patience }
 
 // LongestPing is how long a connection that was idle may take to say that it lives.
 func LongestPing(s *Store) (most time.Duration) {

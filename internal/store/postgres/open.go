@@ -51,6 +51,7 @@ const takers = 4
 type pool struct {
 	*pgxpool.Pool
 	patience time.Duration // of a transaction, when the network is silent
+	writes   time.Duration // of one that writes: no longer than writeMost, but in tests
 	begins   time.Duration // of its begin: beginMost, but in tests
 }
 
@@ -214,7 +215,7 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	if err != nil {
 		return nil, classify("open the database", err)
 	}
-	return &pool{made, limit + limit/2, beginMost}, nil
+	return &pool{made, limit + limit/2, min(limit+limit/2, writeMost), beginMost}, nil
 }
 
 func major(conn *pgx.Conn) int {

@@ -181,7 +181,7 @@ func TestDatabaseSaysNothing(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Start(t)
 	p := newProxy(t, c.HostPort())
-	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1, OwnerTTL: time.Second})
+	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1, OwnerTTL: 4 * time.Second})
 	f := owner(t, s)
 	if err := s.Commit(t.Context(), f, next(f)); err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestReadIntoSilence(t *testing.T) {
 	c := pgtest.Start(t)
 	p := newProxy(t, c.HostPort())
 	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1})
-	postgres.Impatient(s, 200*time.Millisecond)
+	postgres.Bound(s, 200*time.Millisecond)
 	err := postgres.ReadAfter(t.Context(), s, p.hold)
 	wantKind(t, "a read into silence", err, job.KindUnavailable, "database_silent")
 	postgres.Vacuum(t.Context(), s)
@@ -247,7 +247,7 @@ func TestDatabaseStopsAndStarts(t *testing.T) {
 func TestFrozenOwner(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Start(t).Database(t)
-	s := openAt(t, postgres.Config{DSN: dsn, Partitions: 1, OwnerTTL: time.Second})
+	s := openAt(t, postgres.Config{DSN: dsn, Partitions: 1, OwnerTTL: 4 * time.Second})
 	f := owner(t, s)
 	frozen, err := pgconn.Connect(t.Context(), dsn)
 	if err != nil {
