@@ -22,8 +22,36 @@ func (c *Control) instantMeant(ctx context.Context, ev *Evidence, text string) e
 	if err = c.mean(ctx, ev, text); err != nil || ev.At == asked {
 		return err
 	}
+	d := ev.Newest
+	then, err := c.revisionsAt(ctx, d.Namespace, d.Name, ev.At.Time().Format(time.RFC3339Nano))
+	if err != nil {
+		return err
+	}
+	if ev.Asked != 0 && then.InForce != nil && then.InForce.Revision != revision.Revision {
+		return c.editedWithin(ctx, ev, then.InForce, text)
+	}
 	ev.InForce, err = c.keepTo(ctx, revision, ev.At)
 	return err
+}
+
+// editedWithin is for a second in which the job was edited, before the instant that the old revision has in it: what the new one
+// has behind the edit is meant, else that instant of the old one, which is none any more.
+func (c *Control) editedWithin(ctx context.Context, ev *Evidence, revision *job.Definition, text string) (err error) {
+	again := *ev
+	again.At, again.Asked, again.Today = ev.Asked, 0, revision
+	if again.InForce, err = c.keepTo(ctx, revision, ev.At); err != nil {
+		return err
+	}
+	*ev, again = again, *ev
+	asked := ev.At
+	if err := c.mean(ctx, ev, text); err != nil {
+		return err
+	}
+	if ev.At > revision.UpdatedAt {
+		return nil
+	}
+	ev.At, ev.Asked = again.At, asked
+	return nil
 }
 
 // mean sets At to the planned instant that text, which named it, means: lists show whole seconds, and a text without a
@@ -51,7 +79,7 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 	if err != nil {
 		return err
 	}
-	if len(rows) > 0 && rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt) {
+	if len(rows) > 0 && rows[0].JobUID == d.UID && (rows[0].Trigger == job.TriggerAfter || rows[0].ID == job.PlannedID(d.UID, rows[0].PlannedAt)) {
 		ev.mean(rows[0].PlannedAt)
 		return nil
 	}

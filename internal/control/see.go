@@ -115,6 +115,10 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 		ev.Execution = &view
 	case job.KindOf(err) != job.KindNotFound:
 		return err
+	case len(d.Spec.After) > 0:
+		if err := c.addDerived(ctx, ev); err != nil {
+			return err
+		}
 	}
 	names := []string{""} // what the ends of other jobs lead to
 	for _, of := range []*job.Definition{ev.InForce, d} {
@@ -126,6 +130,25 @@ func (c *Control) addRows(ctx context.Context, ev *Evidence) error {
 	}
 	ev.Decisions, err = c.read.DecisionsIn(ctx, d.UID, names, ev.At, ev.At)
 	return err
+}
+
+// addDerived finds the newest execution of the instant that ends of other jobs have led to. Its id is made of theirs.
+func (c *Control) addDerived(ctx context.Context, ev *Evidence) error {
+	d := ev.Newest
+	rows, _, err := c.read.Executions(ctx, store.ExecutionFilter{Namespace: d.Namespace, Job: d.Name, Page: store.Page{Limit: 10}, Query: plannedIn(ev.At, ev.At+1)})
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if x := &rows[i]; x.JobUID == d.UID && x.Trigger == job.TriggerAfter {
+			view, err := c.Execution(ctx, d.Namespace, x.ID)
+			if err == nil {
+				ev.Execution = &view
+			}
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Control) addCursors(ctx context.Context, ev *Evidence) error {

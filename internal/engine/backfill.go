@@ -77,6 +77,9 @@ func (e *Engine) takeBackfill(entry Entry) bool {
 	if b == nil {
 		b = e.holdBackfill(*in, entry.Definition)
 		b.home = &Home{Place: entry.Place, Pool: entry.Pool, Planner: e.cfg.Partition}
+		if in.Progress.Started == 0 && in.Partition != e.cfg.Partition {
+			b.Progress.Pool = entry.Pool // it was asked for in another partition
+		}
 		e.fact(Fact{Kind: FactBackfill, Job: b.name(), PlannedAt: b.From, Until: b.To, Count: b.Spec.Total, To: string(job.BackfillRunning), Note: b.ID.String()})
 	}
 	b.Cancel = in.Cancel
@@ -149,7 +152,7 @@ func (e *Engine) runBackfills() {
 		b.again = false
 		switch {
 		case !e.loaded || !e.knownToAll(levelTime):
-		case !b.over && e.strays(b.home, b.def, job.TriggerBackfill):
+		case (!b.over || len(b.ahead) > 0) && e.strays(b.home, b.def, job.TriggerBackfill):
 			if len(b.open) == 0 {
 				e.sendBackfill(b)
 			}
@@ -266,7 +269,7 @@ func (e *Engine) takeAhead(b *backfill) {
 		l := b.ahead[0]
 		x := e.executions[l.id]
 		changed := x == nil && !e.step.created[l.id] && (e.pages.tooOld(l.seq) || e.pages.changed(l.id, l.seq))
-		if changed || x != nil && x.row.State.Ended() { // in this very step
+		if changed || e.step.away[l.id] || x != nil && x.row.State.Ended() { // in this very step
 			l.known = false // it changed since it was read
 			e.pages.asked.ask(l.id)
 			return
@@ -306,7 +309,10 @@ func (e *Engine) runInstant(b *backfill, l *look) bool {
 		b.Progress.Failed++
 		return true
 	default:
-		e.rerun(*row, Entry{Note: "backfill " + b.ID.String()})
+		if e.rerun(*row, Entry{Note: "backfill " + b.ID.String()}); e.step.away[l.id] {
+			b.Progress.Failed++
+			return true
+		}
 	}
 	b.open[l.id] = l.at
 	b.Progress.Open = append(slices.Clone(b.Progress.Open), l.at)
@@ -329,6 +335,21 @@ func (e *Engine) ranPast(x *execution) {
 			b.Progress.Failed++
 		}
 		b.dirty = true
+	}
+}
+
+// goneFrom: an execution that backfills wait for goes to another partition, where its end is not seen from here. It counts like
+// those that were there before.
+func (e *Engine) goneFrom(x *execution) {
+	for _, b := range e.backfills {
+		at, open := b.open[x.row.ID]
+		if !open {
+			continue
+		}
+		delete(b.open, x.row.ID)
+		b.Progress.Open = slices.DeleteFunc(slices.Clone(b.Progress.Open), func(o job.Instant) bool { return o == at })
+		b.Progress.Failed++
+		b.again, b.dirty = true, true
 	}
 }
 

@@ -327,7 +327,9 @@ func (d *database) inboxPage(limit int) engine.InboxPage {
 			if e.Kind == engine.EntryCancelJob {
 				e.Queued = d.queuedOf(e.Job, 3)
 			}
-			e.Definition = d.newest(e.Job)
+			if e.Definition = d.newest(e.Job); e.Kind.Triggers() {
+				e.Definition, e.Pool = d.asked(e.Job), d.newest(e.Job).Spec.Pool
+			}
 			d.joinBackfill(&e)
 			e.Cursors = d.cursorsOf(e.Job)
 			d.running(&e)

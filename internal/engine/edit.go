@@ -59,7 +59,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		kept = true
 		e.writeCursor(job.Cursor{Job: c.Job, Schedule: c.Schedule, Revision: def.Revision, Last: last})
 	}
-	if !kept && entry.Place != e.cfg.Partition && (def.Spec.Obeys(job.TriggerRequest) || len(def.Spec.After) > 0) {
+	if !kept && entry.Place != e.cfg.Partition {
 		kept = true // it says who decides about the job's requests, and makes what its parents' ends lead to
 		e.writeCursor(job.Cursor{Job: def.UID, Schedule: job.MainSchedule, Revision: def.Revision})
 	}

@@ -273,7 +273,7 @@ type Entry struct {
 	Cursors    []job.Cursor    // of Job
 	Planner    int             // partition that plans Job: that of its cursors, or, when it has none, the one it was created in
 	Place      int             // partition of the pool in the newest revision of Job
-	Pool       string          // backfill: that pool
+	Pool       string          // that pool, when Definition is an older revision: of a backfill or a trigger
 
 	Backfill *job.Backfill // backfill: as it is now; Definition is of its revision
 

@@ -25,7 +25,7 @@ type Home struct {
 // HomeOf is the home of a job's executions, given its newest revision, the partition of that one's pool and the planner.
 // cursors: it has some; else there may be nothing to hand over. What is left of a job that was deleted stays where it is: nil.
 func HomeOf(def *job.Definition, place, planner int, cursors bool) *Home {
-	if def.Deleted != nil {
+	if def.Deleted != nil || def.Unfit != "" {
 		return nil
 	}
 	if !cursors && !def.Spec.Obeys(job.TriggerRequest) && len(def.Spec.After) == 0 {
@@ -38,7 +38,11 @@ func homeOf(entry *Entry) *Home {
 	if entry.Definition == nil {
 		return nil
 	}
-	return HomeOf(entry.Definition, entry.Place, entry.Planner, len(entry.Cursors) > 0)
+	h := HomeOf(entry.Definition, entry.Place, entry.Planner, len(entry.Cursors) > 0)
+	if h != nil && entry.Pool != "" {
+		h.Pool = entry.Pool // that of the newest revision; the definition may be an older one
+	}
+	return h
 }
 
 // strays tells that the turn of what obeys the overlap policy of a job with this home is not decided here.
@@ -50,13 +54,18 @@ func (e *Engine) strays(h *Home, def *job.Definition, trigger job.Trigger) bool 
 // send gives a scheduled execution to the partition of its home.
 func (e *Engine) send(x *execution) {
 	to := x.home.Place
-	x.row.Partition, x.row.Reason, x.sent = to, job.WaitMove, true
+	x.row.Partition, x.row.Pool, x.row.Reason, x.sent = to, x.home.Pool, job.WaitMove, true
 	e.touch(x)
+	e.goneFrom(x)
 	e.fact(Fact{Kind: FactSent, Job: x.name(), Execution: x.row.ID, Reason: job.WaitMove, Note: fmt.Sprintf("to partition %d", to)})
 	if e.step.created == nil {
 		e.step.created = map[job.ExecutionID]bool{}
 	}
 	e.step.created[x.row.ID] = true // no page shows it as this step leaves it
+	if e.step.away == nil {
+		e.step.away = map[job.ExecutionID]bool{}
+	}
+	e.step.away[x.row.ID] = true
 	e.soon.drop(x)
 	e.forget(x)
 	e.step.sent = append(e.step.sent, to)

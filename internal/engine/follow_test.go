@@ -39,6 +39,16 @@ func (d *database) home(u job.UID, revision int64) *engine.Home {
 	return h
 }
 
+// asked is the revision that was triggered here: the newest one whose pool is of this partition.
+func (d *database) asked(u job.UID) *job.Definition {
+	for _, def := range slices.Backward(d.revisions[u]) {
+		if place(def.Spec.Pool) == d.partition {
+			return def
+		}
+	}
+	return d.newest(u)
+}
+
 // errands are what people ask of jobs that move, besides: requests for later instants, reruns and backfills.
 func (t *town) errands() {
 	j := t.jobs[t.r.IntN(len(t.jobs))]
@@ -48,7 +58,8 @@ func (t *town) errands() {
 	}
 	to := t.db().mate(place(def.Spec.Pool))
 	if t.chance(25) { // written when the job was elsewhere
-		to = t.db().mate(t.r.IntN(3))
+		old := t.db().revisions[j.uid][t.r.IntN(len(t.db().revisions[j.uid]))]
+		to = t.db().mate(place(old.Spec.Pool))
 	}
 	switch {
 	case t.chance(8):
@@ -56,7 +67,7 @@ func (t *town) errands() {
 		at := t.wall().Add(time.Duration(t.r.IntN(9000)) * time.Millisecond)
 		to.post(engine.Entry{Kind: engine.EntryDelayed, Job: j.uid, Execution: job.ExecutionID{0: 0xee, 14: byte(t.asked >> 8), 15: byte(t.asked)},
 			Request: &engine.Request{At: at, Delayed: true}})
-	case t.chance(8):
+	case t.chance(9):
 		w := t.worlds[t.r.IntN(3)]
 		if all := slices.SortedFunc(maps.Keys(w.db.history), compareExecutions); len(all) > 0 {
 			w.db.post(engine.Entry{Kind: engine.EntryRerun, Execution: all[t.r.IntN(len(all))]})
@@ -64,7 +75,14 @@ func (t *town) errands() {
 	case t.chance(4) && len(def.Spec.Schedules) > 0:
 		t.asked++
 		b := job.Backfill{ID: job.ExecutionID{0: 0xff, 14: byte(t.asked >> 8), 15: byte(t.asked)}, Partition: place(def.Spec.Pool), Namespace: def.Namespace, Job: def.Name,
-			JobUID: def.UID, Revision: def.Revision, From: wallStart.Add(-time.Minute), To: wallStart.Add(-50 * time.Second), At: t.wall()}
+			JobUID: def.UID, Revision: def.Revision, At: t.wall()}
+		b.To = t.wall().Add(-time.Duration(10+t.r.IntN(20)) * time.Second)
+		b.From = b.To.Add(-time.Duration(t.r.IntN(30)) * time.Second)
+		for _, c := range t.db().cursorsOf(j.uid) {
+			if c.Revision != def.Revision || c.Next != 0 && c.Next <= b.To || c.Owed != 0 && c.Owed <= b.To {
+				return // as the store refuses it
+			}
+		}
 		t.db().keepBackfill(b)
 		t.db().mate(b.Partition).post(engine.Entry{Kind: engine.EntryBackfill, Job: j.uid, Execution: b.ID})
 	}

@@ -21,6 +21,9 @@ func (e *Engine) inboxPage(ev InboxPage) {
 			// consumed by a batch of ours since the page was read, or it waits for rows
 		case (entry.Kind.aboutCursors() || entry.countsFromEnd()) && e.pages.cursorsChanged(entry.Job, ev.Seq):
 			e.step.inbox = true // its cursors moved since: the next page has newer ones
+		case entry.Kind == EntryBackfill && e.pages.changed(entry.Execution, ev.Seq),
+			(entry.Kind.Triggers() || entry.Kind == EntryArrived || entry.Kind == EntryBackfill) && e.pages.left(entry.Job, ev.Seq):
+			e.step.inbox = true // it was sent away since, or its job was
 		default:
 			e.takeEntry(entry)
 		}
@@ -52,6 +55,7 @@ func (e *Engine) takeEntry(entry Entry) {
 			take = e.jobDeleted
 		}
 		if !take(entry) {
+			e.remark(&entry)
 			e.step.inbox = true // more is left of it, for the next step
 			return
 		}

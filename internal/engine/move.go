@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/taktsched/takt/internal/job"
 )
@@ -49,6 +50,18 @@ func unmarked(c job.Cursor) job.Cursor {
 		return turned(c)
 	}
 	return c
+}
+
+// remark keeps the mark of cursors that were written although their job has not been taken in.
+func (e *Engine) remark(entry *Entry) {
+	if !slices.ContainsFunc(entry.Cursors, marked) {
+		return
+	}
+	for k, c := range e.step.cursors {
+		if k.job == entry.Job && !marked(c) {
+			e.step.cursors[k] = turned(c)
+		}
+	}
 }
 
 // handOver gives the job away. Its cursors have been written for its newest revision.

@@ -39,18 +39,12 @@ func (e *Engine) overlap(def *job.Definition, trigger job.Trigger, again bool) (
 	}
 }
 
-// overlapRoom tells whether an execution that trigger makes would run or wait now. Who catches up or fills back asks
-// first, and keeps its place while there is no room; a backfill leaves the places in which one may wait to what is due.
+// overlapRoom tells whether an execution of the past that trigger makes would run now. Who catches up or fills back asks first, and
+// keeps its place while there is no room: the places in which one may wait are left to what is due, and what is older
+// replaces nothing that is newer.
 func (e *Engine) overlapRoom(def *job.Definition, trigger job.Trigger) bool {
-	state, why := e.overlap(def, trigger, false)
-	switch {
-	case state == job.ExecutionQueued:
-		return true
-	case state == "" || trigger == job.TriggerBackfill:
-		return false
-	default:
-		return why != job.WaitReplace || e.turns.jobs[def.UID].replacing() < 0
-	}
+	state, _ := e.overlap(def, trigger, false)
+	return state == job.ExecutionQueued
 }
 
 // launch makes an execution as the overlap policy of its job has it: it stands in line or waits for its turn. nil: it is

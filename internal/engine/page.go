@@ -120,6 +120,9 @@ func (p *pageBook) commit(b *Batch) {
 			p.cursors[dueKey{c.Job, c.Schedule}], p.jobs[c.Job] = b.Seq, b.Seq
 		}
 	}
+	for _, s := range b.SentBackfills {
+		p.touched[s.ID] = b.Seq
+	}
 	for _, h := range b.Handovers {
 		p.jobs[h.Job] = b.Seq
 	}

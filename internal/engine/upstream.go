@@ -204,7 +204,7 @@ func (e *Engine) upstreamChanged(u *Upstream, seq int64) bool {
 	return p.changed(u.Target, seq) || p.left(u.Child, seq) || e.step.created[u.Target] || p.cursorsChanged(u.Child, seq) && u.Row == nil || e.step.handed[u.Child]
 }
 
-// settleUpstream decides about the target. false: its entries went to another partition.
+// settleUpstream decides about the target. false: its entries went to another partition, or stay in the inbox.
 func (e *Engine) settleUpstream(u *Upstream, entries []Entry) bool {
 	waits := u.Row != nil && waitsUpstream(&u.Row.Execution)
 	if !waits {
@@ -217,6 +217,8 @@ func (e *Engine) settleUpstream(u *Upstream, entries []Entry) bool {
 	case row == nil && u.Planner != e.cfg.Partition:
 		e.forwardAll(entries, u.Planner)
 		return false
+	case row == nil && u.Place != e.cfg.Partition && u.Definition.Deleted == nil && !e.unfit(u.Definition, ""):
+		return false // the job is about to move, and what it runs next is its new planner's: its entries wait for that, and go there then
 	case row == nil:
 		e.beginUpstream(u)
 	case !waits && !failedUpstream(&row.Execution):

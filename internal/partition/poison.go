@@ -214,7 +214,7 @@ func (t *tenure) digestibleIDs(e engine.ExecutionPage, single bool) (out []engin
 		asked = slices.DeleteFunc(asked, func(a job.ExecutionID) bool { return a == id })
 		out = append(out, engine.ExecutionPage{Seq: e.Seq, Asked: []job.ExecutionID{id}, Rows: part})
 	}
-	return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest})
+	return append(out, engine.ExecutionPage{Seq: e.Seq, Asked: asked, Rows: rest, Elsewhere: e.Elsewhere})
 }
 
 func (t *tenure) digestibleShards(e engine.ShardPage, single bool) (out []engine.Event) {

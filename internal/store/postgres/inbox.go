@@ -16,7 +16,7 @@ import (
 var (
 	qInbox = statement(`SELECT ` + entryColumns + `, items, taken FROM inbox
 		WHERE partition BETWEEN $1 AND $1 ORDER BY partition, rank, id LIMIT $2`)
-	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
+	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition, j.revision FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
 	qQueuedOf = statement(`SELECT id FROM executions
 		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND job_uid = $3 AND partition = $4 AND state IN ('queued', 'scheduled')
@@ -123,10 +123,11 @@ type joining struct {
 	uids     [][16]byte
 	cursors  map[job.UID][]job.Cursor
 	places   map[job.UID]engine.Entry
+	newest   map[job.UID]int64 // revisions
 }
 
 func newJoining(entries []entry) *joining {
-	j := &joining{known: noDefinitions(), cursors: map[job.UID][]job.Cursor{}, places: map[job.UID]engine.Entry{}}
+	j := &joining{known: noDefinitions(), cursors: map[job.UID][]job.Cursor{}, places: map[job.UID]engine.Entry{}, newest: map[job.UID]int64{}}
 	for i := range entries {
 		if uid := entries[i].Job; !uid.IsZero() {
 			j.versions = append(j.versions, version{uid, entries[i].revision})
@@ -154,8 +155,9 @@ func (j *joining) sets() []question {
 		{qPlaces, []any{j.uids}, func(rows pgx.Rows) error {
 			var uid job.UID
 			var e engine.Entry
-			err := rows.Scan((*[16]byte)(&uid), &e.Planner, &e.Place)
-			j.places[uid] = e
+			var newest int64
+			err := rows.Scan((*[16]byte)(&uid), &e.Planner, &e.Place, &newest)
+			j.places[uid], j.newest[uid] = e, newest
 			return err
 		}},
 	}
@@ -190,7 +192,13 @@ func (j *joining) join(r *link, partition int, e *entry) (err error) {
 	}); err != nil {
 		return err
 	}
+	older := e.Kind.Triggers() && e.Definition != nil && e.Definition.Revision != j.newest[e.Job]
 	switch {
+	case older && r == nil:
+		return errMore
+	case older:
+		e.Pool, err = newestPool(r, j.known, e.Job)
+		return err
 	case e.Kind != engine.EntryBackfill && (e.Kind != engine.EntryCancelJob || e.Definition == nil):
 		return nil
 	case r == nil:

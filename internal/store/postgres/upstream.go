@@ -117,7 +117,7 @@ func (r *upstream) Newest(uid job.UID) (d *job.Definition, planner, place int, e
 	}
 	err = r.each(qPlaces, []any{[][16]byte{uid}}, func(rows pgx.Rows) error {
 		var id [16]byte
-		return rows.Scan(&id, &planner, &place)
+		return rows.Scan(&id, &planner, &place, new(int64))
 	})
 	return d, planner, place, err
 }

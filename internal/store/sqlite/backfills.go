@@ -247,11 +247,17 @@ func joinBackfill(r *link, known definitions, e *entry) (err error) {
 	if e.Backfill, err = findBackfill(r, e.Execution); err != nil {
 		return err
 	}
-	newest, err := known.get(r, version{e.Job, 0})
-	if newest != nil {
-		e.Pool = newest.Spec.Pool
-	}
+	e.Pool, err = newestPool(r, known, e.Job)
 	return err
+}
+
+// newestPool is the pool in the newest revision of a job.
+func newestPool(r *link, known definitions, uid job.UID) (string, error) {
+	d, err := known.get(r, version{uid, 0})
+	if err != nil || d == nil {
+		return "", err
+	}
+	return d.Spec.Pool, nil
 }
 
 // backfills writes how far backfills have come.

@@ -14,7 +14,7 @@ import (
 
 var (
 	qInbox    = statement(`SELECT id, kind, job, execution, payload, items, taken FROM inbox WHERE partition = ? AND rank = ? ORDER BY id LIMIT ?`)
-	qPlaces   = statement(`SELECT ` + plannerOf + `, j.partition FROM all_jobs j WHERE j.uid = ?`)
+	qPlaces   = statement(`SELECT ` + plannerOf + `, j.partition, j.revision FROM all_jobs j WHERE j.uid = ?`)
 	qQueuedOf = statement(`SELECT id FROM executions INDEXED BY executions_job
 		WHERE namespace = ? AND job = ? AND job_uid = ? AND partition = ? AND state IN ('queued', 'scheduled') ORDER BY id LIMIT ?`)
 )
@@ -40,7 +40,7 @@ func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.Inb
 			}
 		}
 		out.Partial = found.More
-		j := joiner{link: r, partition: partition, known: noDefinitions(), of: map[job.UID]engine.Entry{}}
+		j := joiner{link: r, partition: partition, known: noDefinitions(), of: map[job.UID]engine.Entry{}, newest: map[job.UID]int64{}}
 		for i := range found.Rows {
 			if err := j.join(&found.Rows[i]); err != nil {
 				return err
@@ -64,6 +64,7 @@ type joiner struct {
 	partition int
 	known     definitions
 	of        map[job.UID]engine.Entry // cursors and places
+	newest    map[job.UID]int64
 }
 
 // join adds to an entry the revision that it is about, and the cursors of its job, deleted or not.
@@ -79,14 +80,20 @@ func (r *joiner) join(e *entry) (err error) {
 		if of.Cursors, err = cursorsOf(r.link, e.Job); err != nil {
 			return err
 		}
-		if _, err = r.one(qPlaces, []any{e.Job[:]}, &of.Planner, &of.Place); err != nil {
+		var newest int64
+		if _, err = r.one(qPlaces, []any{e.Job[:]}, &of.Planner, &of.Place, &newest); err != nil {
 			return err
 		}
-		r.of[e.Job] = of
+		r.of[e.Job], r.newest[e.Job] = of, newest
 	}
 	e.Cursors, e.Planner, e.Place = slices.Clone(of.Cursors), of.Planner, of.Place
 	if e.Before, err = before(r.link, r.known, e.Definition, of.Cursors); err != nil {
 		return err
+	}
+	if e.Kind.Triggers() && e.Definition != nil && e.Definition.Revision != r.newest[e.Job] {
+		if e.Pool, err = newestPool(r.link, r.known, e.Job); err != nil {
+			return err
+		}
 	}
 	if e.Kind == engine.EntryBackfill {
 		if err = joinBackfill(r.link, r.known, e); err != nil {

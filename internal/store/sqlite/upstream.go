@@ -111,7 +111,7 @@ func (r *upstream) Newest(uid job.UID) (d *job.Definition, planner, place int, e
 	if d, err = r.known.get(r.link, version{uid, 0}); err != nil || d == nil {
 		return nil, 0, 0, err
 	}
-	_, err = r.one(qPlaces, []any{uid[:]}, &planner, &place)
+	_, err = r.one(qPlaces, []any{uid[:]}, &planner, &place, new(int64))
 	return d, planner, place, err
 }
 

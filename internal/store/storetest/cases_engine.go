@@ -102,7 +102,7 @@ var engineCases = []examCase{
 		want := []engine.Entry{
 			{ID: overtakes.Entry, Kind: engine.EntryCancel, Execution: running.ID},
 			{ID: changed.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
-			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &first, Cursors: []job.Cursor{c},
+			{ID: asked.Entry, Kind: engine.EntryTrigger, Job: job.UID{1}, Execution: asked.Execution, Definition: &first, Cursors: []job.Cursor{c}, Pool: "p",
 				Request: &engine.Request{At: asked.Execution.PlannedAt(), Params: json.RawMessage(`{"x":1}`)}},
 			{ID: changedAgain.Entry, Kind: engine.EntryJobChanged, Job: job.UID{1}, Definition: &newest, Cursors: []job.Cursor{c}},
 			{ID: cancel.Entry, Kind: engine.EntryCancel, Execution: asked.Execution, Note: "why"},

@@ -80,6 +80,9 @@ func (w *twin) InboxPage(_ context.Context, partition, limit int) (engine.InboxP
 					e.Running = append(e.Running, c.Schedule)
 				}
 			}
+			if d := w.definition(e.Job, 0); e.Kind.Triggers() && e.Definition != nil && d.Revision != e.Definition.Revision {
+				e.Pool = d.Spec.Pool
+			}
 			if b, is := w.backfills[e.Execution]; is && e.Kind == engine.EntryBackfill {
 				e.Backfill, e.Pool = &b, w.definition(e.Job, 0).Spec.Pool
 			}
