@@ -276,7 +276,7 @@ func (s *Store) dropMonth(ctx context.Context, table string, m month) error {
 	if err != nil {
 		return classify(op, err)
 	}
-	defer c.Release()
+	defer s.people.release(c)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.people.patience)
 	defer cancel()
 	defer func() {

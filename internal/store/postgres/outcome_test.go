@@ -27,7 +27,7 @@ func owner(t *testing.T, s *postgres.Store) store.Fence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 1)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 1, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,6 +50,7 @@ type proxy struct {
 	to   string
 	mu   sync.Mutex
 	deaf bool // what the database answers is kept back
+	lost int  // connections that carry nothing any more: the first ones that are open
 	open []net.Conn
 	wg   sync.WaitGroup
 }
@@ -73,10 +74,11 @@ func newProxy(t *testing.T, to string) *proxy {
 				continue
 			}
 			p.mu.Lock()
+			n := len(p.open)
 			p.open = append(p.open, c, d)
 			p.mu.Unlock()
-			p.wg.Go(func() { p.pass(d, c, false) })
-			p.wg.Go(func() { p.pass(c, d, true) })
+			p.wg.Go(func() { p.pass(d, c, n, false) })
+			p.wg.Go(func() { p.pass(c, d, n, true) })
 		}
 	})
 	t.Cleanup(func() {
@@ -87,14 +89,14 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-func (p *proxy) pass(to, from net.Conn, answers bool) {
+func (p *proxy) pass(to, from net.Conn, place int, answers bool) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
-		deaf := p.deaf
+		silent := answers && p.deaf || place < p.lost
 		p.mu.Unlock()
-		if err == nil && !(answers && deaf) {
+		if err == nil && !silent {
 			_, err = to.Write(buffer[:n])
 		}
 		if err != nil {
@@ -112,6 +114,13 @@ func (p *proxy) hold() {
 	p.deaf = true
 }
 
+// lose lets the connections of now carry nothing any more, as behind a firewall that has forgotten them; new ones work.
+func (p *proxy) lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = len(p.open)
+}
+
 // cut breaks all connections; new ones work.
 func (p *proxy) cut() {
 	p.mu.Lock()
@@ -119,7 +128,7 @@ func (p *proxy) cut() {
 	for _, c := range p.open {
 		_ = c.Close()
 	}
-	p.open, p.deaf = nil, false
+	p.open, p.deaf, p.lost = nil, false, 0
 }
 
 func through(p *proxy, dsn string, c *pgtest.Cluster) string {
@@ -268,7 +277,7 @@ func TestFrozenOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKind(t, "a commit behind it", s.Commit(t.Context(), f, next(f)), job.KindUnavailable, "database_busy", "database_slow")
-	row, err := s.AcquirePartition(t.Context(), rows[0], "successor", 1)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "successor", 1, engine.Level)
 	if err != nil || row.Owner != "successor" || row.Seq != 0 {
 		t.Errorf("take-over from a frozen owner: %+v, %v", row, err)
 	}
