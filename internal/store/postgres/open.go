@@ -186,11 +186,11 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	}
 	p := c.ConnConfig.RuntimeParams
 	maps.Copy(p, settings)
-	milliseconds := strconv.FormatInt(limit.Milliseconds(), 10)
+	milliseconds := inMilliseconds(limit)
 	for _, setting := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout"} {
 		p[setting] = milliseconds
 	}
-	p["lock_timeout"] = strconv.FormatInt(limit.Milliseconds()*3/4, 10) // before the statement's, so that it is told what it waited for
+	p["lock_timeout"] = inMilliseconds(limit * 3 / 4) // before the statement's, so that it is told what it waited for
 	p["application_name"], p["synchronous_commit"] = name, "on"
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, compressQuickly); err != nil || major(conn) < 17 {
@@ -204,8 +204,10 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	if err != nil {
 		return nil, classify("open the database", err)
 	}
-	return &pool{Pool: made, patience: limit + limit/2, begins: beginMost, idle: idleMost, ping: min(limit, beginMost)}, nil
+	return &pool{Pool: made, limit: limit, patience: limit + limit/2, begins: beginMost, idle: idleMost, ping: min(limit, beginMost)}, nil
 }
+
+func inMilliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func major(conn *pgx.Conn) int {
 	n := 0

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -49,8 +50,9 @@ type proxy struct {
 	net.Listener
 	to   string
 	mu   sync.Mutex
-	deaf bool // what the database answers is kept back
-	lost int  // connections that carry nothing any more: the first ones that are open
+	deaf bool   // what the database answers is kept back
+	mark string // from the question on that has it in its text, it is deaf; "": none
+	lost int    // connections that carry nothing any more: the first ones that are open
 	open []net.Conn
 	wg   sync.WaitGroup
 }
@@ -94,6 +96,7 @@ func (p *proxy) pass(to, from net.Conn, place int, answers bool) {
 	for {
 		n, err := from.Read(buffer)
 		p.mu.Lock()
+		p.deaf = p.deaf || !answers && p.mark != "" && bytes.Contains(buffer[:n], []byte(p.mark))
 		silent := answers && p.deaf || place < p.lost
 		p.mu.Unlock()
 		if err == nil && !silent {
@@ -114,6 +117,13 @@ func (p *proxy) hold() {
 	p.deaf = true
 }
 
+// holdAt is hold, from the question on that has this in its text.
+func (p *proxy) holdAt(mark string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mark = mark
+}
+
 // lose lets the connections of now carry nothing any more, as behind a firewall that has forgotten them; new ones work.
 func (p *proxy) lose() {
 	p.mu.Lock()
@@ -128,7 +138,7 @@ func (p *proxy) cut() {
 	for _, c := range p.open {
 		_ = c.Close()
 	}
-	p.open, p.deaf, p.lost = nil, false, 0
+	p.open, p.deaf, p.lost, p.mark = nil, false, 0, ""
 }
 
 func through(p *proxy, dsn string, c *pgtest.Cluster) string {
@@ -248,6 +258,45 @@ func TestDatabaseStopsAndStarts(t *testing.T) {
 		if err := s.Ping(t.Context()); err != nil {
 			t.Errorf("ping at a database that came back: %v", err)
 		}
+	}
+}
+
+// A server that freezes while it makes the tables of a month keeps the others' commits of that month waiting for half a lease
+// at most.
+func TestFrozenAmidMonth(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	dsn, p := c.Database(t), newProxy(t, c.HostPort())
+	open := func(dsn string) *postgres.Store {
+		return openAt(t, postgres.Config{DSN: dsn, Partitions: 2, OwnerTTL: time.Second})
+	}
+	frozen, other := open(through(p, dsn, c)), open(dsn)
+	rows, err := other.PartitionRows(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := other.AcquirePartition(t.Context(), rows[1], "other", 1, engine.Level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := owner(t, frozen)
+	p.holdAt("obj_description") // which is asked behind the lock
+	b := next(f)
+	b.At = job.InstantOf(time.Date(2027, 3, 5, 0, 0, 0, 0, time.UTC))
+	var making sync.WaitGroup
+	making.Go(func() { _ = frozen.Commit(t.Context(), f, b) }) // ends when the way is cut
+	t.Cleanup(func() { p.cut(); making.Wait() })
+	for held := 0; held == 0; {
+		n, err := c.ExecIn(pgtest.Name(dsn), `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND locktype = 'advisory'`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = int(n)
+	}
+	b = next(row.Fence)
+	b.At = job.InstantOf(time.Date(2027, 3, 6, 0, 0, 0, 0, time.UTC))
+	if err := other.Commit(t.Context(), row.Fence, b); err != nil {
+		t.Errorf("a commit into a month that a frozen server was making: %v", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 // pool is a set of connections for one purpose.
 type pool struct {
 	*pgxpool.Pool
+	limit    time.Duration // of a statement, and of a pause within a transaction, by the database
 	patience time.Duration // of a transaction, when the network is silent
 	begins   time.Duration // of its begin: beginMost, but in tests
 	idle     time.Duration // idleMost, but in tests
