@@ -125,7 +125,7 @@ func TestOldBuildsAreLetInNoMore(t *testing.T) {
 	t.Logf("floor raised %v after the new server was ready", time.Since(asked).Round(time.Second))
 	sharded(t, dial(t, first))
 	until(t, "there are blocks", func() bool { return number(countBlocks) > 0 })
-	turnedAway(t, older, "--db", dsn, "--server-name", "old again")
+	turnedAway(t, older, "--db", dsn, "--server-name", "old-again")
 
 	_ = first.cmd.Process.Kill() // it runs
 	<-first.done

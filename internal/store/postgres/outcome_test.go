@@ -1,12 +1,9 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,106 +40,6 @@ func wantKind(t *testing.T, what string, err error, kind job.Kind, codes ...stri
 	if !ok || e.Kind != kind || !strings.Contains(strings.Join(codes, " "), e.Code) {
 		t.Errorf("%s: %v, should be %s %v", what, err, kind, codes)
 	}
-}
-
-// proxy stands between a store and the database.
-type proxy struct {
-	net.Listener
-	to   string
-	mu   sync.Mutex
-	deaf bool   // what the database answers is kept back
-	mark string // from the question on that has it in its text, it is deaf; "": none
-	lost int    // connections that carry nothing any more: the first ones that are open
-	open []net.Conn
-	wg   sync.WaitGroup
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, to: to}
-	p.wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			d, err := net.Dial("tcp", p.to)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			p.mu.Lock()
-			n := len(p.open)
-			p.open = append(p.open, c, d)
-			p.mu.Unlock()
-			p.wg.Go(func() { p.pass(d, c, n, false) })
-			p.wg.Go(func() { p.pass(c, d, n, true) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.cut()
-		p.wg.Wait()
-	})
-	return p
-}
-
-func (p *proxy) pass(to, from net.Conn, place int, answers bool) {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(buffer)
-		p.mu.Lock()
-		p.deaf = p.deaf || !answers && p.mark != "" && bytes.Contains(buffer[:n], []byte(p.mark))
-		silent := answers && p.deaf || place < p.lost
-		p.mu.Unlock()
-		if err == nil && !silent {
-			_, err = to.Write(buffer[:n])
-		}
-		if err != nil {
-			_ = to.Close()
-			_ = from.Close()
-			return
-		}
-	}
-}
-
-// hold keeps back what the database answers from now on.
-func (p *proxy) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deaf = true
-}
-
-// holdAt is hold, from the question on that has this in its text.
-func (p *proxy) holdAt(mark string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mark = mark
-}
-
-// lose lets the connections of now carry nothing any more, as behind a firewall that has forgotten them; new ones work.
-func (p *proxy) lose() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost = len(p.open)
-}
-
-// cut breaks all connections; new ones work.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.open {
-		_ = c.Close()
-	}
-	p.open, p.deaf, p.lost, p.mark = nil, false, 0, ""
-}
-
-func through(p *proxy, dsn string, c *pgtest.Cluster) string {
-	return strings.Replace(dsn, c.HostPort(), p.Addr().String(), 1)
 }
 
 func openAt(t *testing.T, c postgres.Config) *postgres.Store {
@@ -258,45 +155,6 @@ func TestDatabaseStopsAndStarts(t *testing.T) {
 		if err := s.Ping(t.Context()); err != nil {
 			t.Errorf("ping at a database that came back: %v", err)
 		}
-	}
-}
-
-// A server that freezes while it makes the tables of a month keeps the others' commits of that month waiting for half a lease
-// at most.
-func TestFrozenAmidMonth(t *testing.T) {
-	t.Parallel()
-	c := pgtest.Start(t)
-	dsn, p := c.Database(t), newProxy(t, c.HostPort())
-	open := func(dsn string) *postgres.Store {
-		return openAt(t, postgres.Config{DSN: dsn, Partitions: 2, OwnerTTL: time.Second})
-	}
-	frozen, other := open(through(p, dsn, c)), open(dsn)
-	rows, err := other.PartitionRows(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	row, err := other.AcquirePartition(t.Context(), rows[1], "other", 1, engine.Level)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := owner(t, frozen)
-	p.holdAt("obj_description") // which is asked behind the lock
-	b := next(f)
-	b.At = job.InstantOf(time.Date(2027, 3, 5, 0, 0, 0, 0, time.UTC))
-	var making sync.WaitGroup
-	making.Go(func() { _ = frozen.Commit(t.Context(), f, b) }) // ends when the way is cut
-	t.Cleanup(func() { p.cut(); making.Wait() })
-	for held := 0; held == 0; {
-		n, err := c.ExecIn(pgtest.Name(dsn), `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND locktype = 'advisory'`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = int(n)
-	}
-	b = next(row.Fence)
-	b.At = job.InstantOf(time.Date(2027, 3, 6, 0, 0, 0, 0, time.UTC))
-	if err := other.Commit(t.Context(), row.Fence, b); err != nil {
-		t.Errorf("a commit into a month that a frozen server was making: %v", err)
 	}
 }
 

@@ -62,3 +62,42 @@ func TestLostConnectionsKeepNoPlace(t *testing.T) {
 		})
 	}
 }
+
+// A server that freezes while it makes the tables of a month keeps the others' commits of that month waiting for half a lease
+// at most.
+func TestFrozenAmidMonth(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	dsn, p := c.Database(t), newProxy(t, c.HostPort())
+	open := func(dsn string) *postgres.Store {
+		return openAt(t, postgres.Config{DSN: dsn, Partitions: 2, OwnerTTL: time.Second})
+	}
+	frozen, other := open(through(p, dsn, c)), open(dsn)
+	rows, err := other.PartitionRows(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := other.AcquirePartition(t.Context(), rows[1], "other", 1, engine.Level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := owner(t, frozen)
+	p.holdAt("obj_description") // which is asked behind the lock
+	b := next(f)
+	b.At = job.InstantOf(time.Date(2027, 3, 5, 0, 0, 0, 0, time.UTC))
+	var making sync.WaitGroup
+	making.Go(func() { _ = frozen.Commit(t.Context(), f, b) }) // ends when the way is cut
+	t.Cleanup(func() { p.cut(); making.Wait() })
+	for held := 0; held == 0; {
+		n, err := c.ExecIn(pgtest.Name(dsn), `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE d.datname = current_database() AND locktype = 'advisory'`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = int(n)
+	}
+	b = next(row.Fence)
+	b.At = job.InstantOf(time.Date(2027, 3, 6, 0, 0, 0, 0, time.UTC))
+	if err := other.Commit(t.Context(), row.Fence, b); err != nil {
+		t.Errorf("a commit into a month that a frozen server was making: %v", err)
+	}
+}
