@@ -60,7 +60,7 @@ func (s *session) poll(ctx context.Context) (news bool, err error) {
 	defer drop(nil)
 	build := func(call, epoch int64) any {
 		s.polls++
-		s.dropPoll, s.pollEpoch = drop, epoch
+		s.dropPoll, s.pollEpoch, s.pollAt = drop, epoch, w.x.current.Load()
 		return PollRequest{Session: s.id, Epoch: epoch, Call: call, Number: s.polls, Held: s.named(),
 			Free: max(w.cfg.Slots-len(w.running), 0), WaitMs: s.pollWait.Milliseconds()}
 	}

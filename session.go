@@ -48,6 +48,7 @@ type session struct {
 	polls     int64                   // number of the newest poll
 	dropPoll  context.CancelCauseFunc // of the poll in flight; nil: none
 	pollEpoch int64                   // epoch that it told
+	pollAt    uint32                  // exchange.current when it was sent
 }
 
 // endedToken is when the end of an attempt was answered.
@@ -89,6 +90,11 @@ func (s *session) call(ctx context.Context, client *http.Client, name string, wa
 	w.mu.Lock()
 	now := w.now()
 	s.sweep(now)
+	if name != "poll" && s.pollAt != w.x.current.Load() {
+		// It hangs at a server that was left since. One that is frozen takes what an owner answers through it: the worker would be
+		// given nothing, while its beats go to the next server and are well.
+		s.repoll()
+	}
 	body := build(s.sends.next(now), w.epoch)
 	w.mu.Unlock()
 

@@ -169,6 +169,18 @@ func TestPollIsAskedAgain(t *testing.T) {
 			t.Errorf("%d polls", n)
 		}
 	})
+	for what, spoilt := range map[string]fault{"is lost": {mute: true}, "hangs": {lag: 5 * time.Second}} {
+		t.Run("when a report "+what+", so that the next server is asked", func(t *testing.T) {
+			s := play(t, WorkerConfig{}, map[string]Handler{"h": func(context.Context, *Task) error { return nil }}, func(s *stage, _ *Worker) {
+				s.spoil("report", spoilt)
+				s.offer(1)
+				s.until(2900 * time.Millisecond) // before the first beat
+			})
+			if n := len(s.spoken("poll")); n < 3 { // the first one brought the work, the second one hung
+				t.Errorf("%d polls", n)
+			}
+		})
+	}
 	t.Run("when a beat shows another epoch", func(t *testing.T) {
 		s := play(t, WorkerConfig{}, map[string]Handler{"h": func(context.Context, *Task) error { return nil }}, func(s *stage, _ *Worker) {
 			s.mu.Lock()

@@ -25,7 +25,7 @@ func past(t *testing.T, st store.Store, n int, ends ...time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[0], "past", 0)
+	row, err := st.AcquirePartition(t.Context(), rows[0], "past", 0, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -102,21 +103,35 @@ type upgraded struct {
 	addr string
 	cmd  *exec.Cmd
 	done chan struct{}
+	log  *paper
 }
 
+// paper is a log that is read while it is written.
+type paper struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (p *paper) Write(b []byte) (int, error) { p.mu.Lock(); defer p.mu.Unlock(); return p.b.Write(b) }
+func (p *paper) String() string              { p.mu.Lock(); defer p.mu.Unlock(); return p.b.String() }
+
 func launch(t *testing.T, binary, dsn, name string) *upgraded {
+	t.Helper()
+	return launchOn(t, binary, name, "--db", dsn, "--server-name", name)
+}
+
+func launchOn(t *testing.T, binary, name string, args ...string) *upgraded {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := &upgraded{t: t, addr: l.Addr().String(), done: make(chan struct{})}
+	u := &upgraded{t: t, addr: l.Addr().String(), done: make(chan struct{}), log: &paper{}}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	u.cmd = exec.Command(binary, "server", "--db", dsn, "--listen", u.addr, "--server-name", name)
-	var log bytes.Buffer
-	u.cmd.Stderr = &log
+	u.cmd = exec.Command(binary, append([]string{"server", "--listen", u.addr}, args...)...)
+	u.cmd.Stderr = u.log
 	if err := u.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -125,13 +140,14 @@ func launch(t *testing.T, binary, dsn, name string) *upgraded {
 		_ = u.cmd.Process.Kill() // it may have ended
 		<-u.done
 		if t.Failed() {
-			t.Logf("%s:\n%s", name, log.String()[max(0, log.Len()-4000):])
+			said := u.log.String()
+			t.Logf("%s:\n%s", name, said[max(0, len(said)-4000):])
 		}
 	})
 	until(t, name+" is ready", func() bool {
 		select {
 		case <-u.done:
-			t.Fatalf("%s ended:\n%s", name, log.String())
+			t.Fatalf("%s ended:\n%s", name, u.log)
 		default:
 		}
 		resp, err := http.Get("http://" + u.addr + "/readyz")

@@ -85,7 +85,7 @@ func fillDelayed(b *testing.B, path string, rows, due int) time.Time {
 	if err != nil {
 		b.Fatal(err)
 	}
-	row, err := s.AcquirePartition(ctx, parts[0], "fill", 1)
+	row, err := s.AcquirePartition(ctx, parts[0], "fill", 1, engine.Level)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -276,7 +276,7 @@ func take(t *testing.T, st store.Store, id job.ExecutionID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro())
+	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro(), engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func TestExplainNamesTheEarlierJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[x.Partition], "me", wall.UnixMicro())
+	row, err := st.AcquirePartition(t.Context(), rows[x.Partition], "me", wall.UnixMicro(), engine.Level)
 	if err == nil {
 		err = st.Commit(t.Context(), row.Fence, &engine.Batch{Seq: row.Seq + 1, LastToken: row.LastToken, At: at, Executions: []engine.ExecutionWrite{{Row: x}}})
 	}
@@ -119,7 +119,7 @@ func TestExplainKnowsHowFarABackfillIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro())
+	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro(), engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func decide(t *testing.T, st store.Store, all ...job.Decision) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro())
+	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro(), engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func TestExplainFindsWhatLatestParentsLedTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro())
+	row, err := st.AcquirePartition(t.Context(), rows[p], "me", wall.UnixMicro(), engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -274,7 +274,7 @@ func TestTriggerOfAKeyWhoseExecutionIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := st.AcquirePartition(t.Context(), rows[p], "me", 1)
+	row, err := st.AcquirePartition(t.Context(), rows[p], "me", 1, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -212,11 +212,11 @@ func (c *chaos) PartitionRows(ctx context.Context) ([]store.PartitionRow, error)
 	return c.Store.PartitionRows(ctx)
 }
 
-func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+func (c *chaos) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64, level int) (store.PartitionRow, error) {
 	if err := c.silence(ctx, of("acquire", seen.Partition)); err != nil {
 		return store.PartitionRow{}, err
 	}
-	return c.Store.AcquirePartition(ctx, seen, owner, clock)
+	return c.Store.AcquirePartition(ctx, seen, owner, clock, level)
 }
 
 func (c *chaos) ReleasePartition(ctx context.Context, f store.Fence) error {

@@ -164,7 +164,7 @@ func (c crop) paged(ctx context.Context, st store.Store) error {
 	if err != nil {
 		return err
 	}
-	row, err := st.AcquirePartition(ctx, rows[0], "the one that fills", 0)
+	row, err := st.AcquirePartition(ctx, rows[0], "the one that fills", 0, engine.Level)
 	if err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (c crop) prepare(ctx context.Context, st store.Store) error {
 	if err != nil {
 		return err
 	}
-	row, err := st.AcquirePartition(ctx, rows[0], "the one that fills", 0)
+	row, err := st.AcquirePartition(ctx, rows[0], "the one that fills", 0, engine.Level)
 	if err != nil {
 		return err
 	}

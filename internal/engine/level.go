@@ -3,8 +3,9 @@ package engine
 import "fmt"
 
 // Level is the newest kinds of entries, states and habits that this engine knows. A server's row states it; what a
-// level brought is written only while the row of every server states that level or a newer one, so that servers of two
-// builds can share a database (DESIGN §7).
+// level brought is written only when the row of every server has stated that level or a newer one, so that servers of two
+// builds can share a database (DESIGN §7). The database remembers that first (store.Partitions.RaiseFloor): from then on no older
+// server is let in.
 //
 //	0  all that there was before rows stated levels
 //	1  jobs move: a planner hands its cursors over to another partition (move.go)

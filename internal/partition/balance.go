@@ -119,14 +119,14 @@ func (m *members) judged(now time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	self := m.n.cfg.Incarnation
-	if m.gone || m.out > now {
+	if m.gone || m.old != nil || m.out > now {
 		return
 	}
 	was := m.out != 0
 	var servers []candidate
 	for _, p := range m.sorted() {
 		mine := p.row.Incarnation == self
-		if mine || m.lives(p) && !p.row.SitsOut {
+		if mine || m.lives(p) && !p.row.SitsOut && !m.below(p) {
 			c := candidate{p.row.Incarnation, p.row.Name, p.row.Unreachable}
 			servers = append(servers, c)
 		}

@@ -44,12 +44,15 @@ type citizen struct {
 // door is a server's way to the database.
 type door struct {
 	*sqlite.Store
-	c      *city
-	mu     sync.Mutex
-	silent bool
+	c       *city
+	mu      sync.Mutex
+	silent  bool
+	unasked bool // its level is not told to the database
 }
 
 func (d *door) setSilent(v bool) { d.mu.Lock(); defer d.mu.Unlock(); d.silent = v }
+
+func (d *door) setUnasked(v bool) { d.mu.Lock(); defer d.mu.Unlock(); d.unasked = v }
 
 // pass hangs while the database does not answer.
 func (d *door) pass(ctx context.Context) error {
@@ -70,11 +73,23 @@ func (d *door) PartitionRows(ctx context.Context) ([]store.PartitionRow, error) 
 	return d.Store.PartitionRows(ctx)
 }
 
-func (d *door) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+func (d *door) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64, level int) (store.PartitionRow, error) {
 	if err := d.pass(ctx); err != nil {
 		return seen, err
 	}
-	return d.Store.AcquirePartition(ctx, seen, owner, clock)
+	d.mu.Lock()
+	if d.unasked {
+		level = engine.Level
+	}
+	d.mu.Unlock()
+	return d.Store.AcquirePartition(ctx, seen, owner, clock, level)
+}
+
+func (d *door) RaiseFloor(ctx context.Context, level int) (int, error) {
+	if err := d.pass(ctx); err != nil {
+		return 0, err
+	}
+	return d.Store.RaiseFloor(ctx, level)
 }
 
 func (d *door) RenewPartition(ctx context.Context, f store.Fence) (int64, error) {

@@ -32,6 +32,7 @@ type memory struct {
 	reads   int // of the inbox
 
 	servers []store.Server
+	floor   int
 
 	onCommit func(ctx context.Context, n int, b *engine.Batch) error // before the commit; n counts attempts. An error with KindUnknown and errLands is applied all the same
 	onRenew  func() error
@@ -54,16 +55,26 @@ func (m *memory) PartitionRows(context.Context) ([]store.PartitionRow, error) {
 
 func fenced(code string) error { return job.Errorf(job.KindFenced, code, "not the owner") }
 
-func (m *memory) AcquirePartition(_ context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+func (m *memory) AcquirePartition(_ context.Context, seen store.PartitionRow, owner string, clock int64, level int) (store.PartitionRow, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.row.Owner != seen.Owner || m.row.Epoch != seen.Epoch || m.row.Beat != seen.Beat {
 		return store.PartitionRow{}, fenced("acquire")
 	}
+	if level < m.floor {
+		return store.PartitionRow{}, store.TooOld(level, m.floor)
+	}
 	m.row.Owner = owner
 	m.row.Epoch = max(m.row.Epoch+1, job.Epoch(m.row.LastToken)+1, job.Epoch(clock))
 	m.row.Beat++
 	return m.row, nil
+}
+
+func (m *memory) RaiseFloor(_ context.Context, level int) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.floor = max(m.floor, level)
+	return m.floor, nil
 }
 
 func (m *memory) RenewPartition(_ context.Context, f store.Fence) (int64, error) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -27,6 +28,7 @@ type members struct {
 	out   time.Duration    // mono until which this server sits out; 0: it does not
 	blame time.Duration    // mono since when all others have marked this server; 0: they have not
 	gone  bool             // it stops, and takes nothing any more
+	old   error            // it is below the floor, and takes nothing any more; nil: as far as it knows it is not
 	cut   func()           // ends the writing of the own row that is under way
 }
 
@@ -38,6 +40,7 @@ type peer struct {
 	moved int           // reads that showed a beat that had moved
 
 	twin  bool          // it was told of that it has this server's name
+	old   bool          // it was told of that it is below the floor
 	fails time.Duration // mono of the first of the failures in a row to reach it; 0: none
 	mark  bool          // it could not be reached for P
 }
@@ -97,11 +100,11 @@ func (m *members) live() []string {
 	defer m.mu.Unlock()
 	var names []string
 	as := m.ranked()
-	if !m.gone && m.out == 0 {
+	if m.holds() {
 		names = append(names, as[m.n.cfg.Incarnation])
 	}
 	for _, p := range m.sorted() {
-		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut {
+		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !m.below(p) {
 			names = append(names, as[p.row.Incarnation])
 		}
 	}
@@ -117,7 +120,7 @@ func (m *members) steady() []string {
 	as := m.ranked()
 	names := []string{as[m.n.cfg.Incarnation]}
 	for _, p := range m.sorted() {
-		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !p.mark && p.moved >= steadyAfter {
+		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !m.below(p) && !p.mark && p.moved >= steadyAfter {
 			names = append(names, as[p.row.Incarnation])
 		}
 	}
@@ -140,7 +143,20 @@ func (m *members) find(incarnation string) (store.Server, bool) {
 func (m *members) may() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.gone && m.out == 0
+	return m.holds()
+}
+
+// holds is may. mu is held.
+func (m *members) holds() bool { return !m.gone && m.out == 0 && m.old == nil }
+
+// why is what keeps this server from holding partitions.
+func (m *members) why() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.old != nil {
+		return job.Errorf(job.KindUnavailable, "not_ready", "this server is too old for this database").WithCause(m.old)
+	}
+	return job.Errorf(job.KindUnavailable, "not_ready", "this server stops, or sits out because no other can reach it")
 }
 
 // own is the row of this server as it is to be written.
@@ -149,7 +165,7 @@ func (m *members) own() store.Server {
 	defer m.mu.Unlock()
 	row := m.n.cfg.Self
 	row.Incarnation, row.Name = m.n.cfg.Incarnation, m.n.cfg.Server
-	row.SitsOut = m.gone || m.out != 0
+	row.SitsOut = !m.holds()
 	row.Unreachable = nil
 	for _, p := range m.sorted() {
 		if p.mark && m.lives(p) {
@@ -212,7 +228,9 @@ func (m *members) look(ctx context.Context) error {
 		return err
 	}
 	m.see(rows, asked, m.n.mono())
+	m.n.raiseFloor(ctx, rows)
 	m.warnOfTwins()
+	m.warnOfOld()
 	m.forget(ctx)
 	return nil
 }

@@ -1,7 +1,5 @@
 package partition
 
-import "github.com/taktsched/takt/internal/engine"
-
 // ranked gives every live server, by incarnation, the name under which it takes its place in the order of Rank: its own.
 // A second live one of a name (two servers that were told the same, a server that was started anew while its former life is
 // not yet known to be over) has its incarnation in it: both share the work, and never come first for the same
@@ -54,23 +52,3 @@ func (n *Node) rankedAs() string {
 	defer n.members.mu.Unlock()
 	return n.members.ranked()[n.cfg.Incarnation]
 }
-
-// LevelOfAll is the newest level (engine.Level) that every server on the database states in its row. A row counts until it
-// is removed: a server that hangs may come back.
-func (n *Node) LevelOfAll() int {
-	level := n.cfg.Self.Level
-	if n.members == nil {
-		return level
-	}
-	n.members.mu.Lock()
-	defer n.members.mu.Unlock()
-	for _, p := range n.members.peers {
-		if p.row.Incarnation != n.cfg.Incarnation {
-			level = min(level, p.row.Level)
-		}
-	}
-	return level
-}
-
-// behind is by how many levels the oldest server is behind what this one's engines know.
-func (n *Node) behind() int { return max(0, engine.Level-n.LevelOfAll()) }

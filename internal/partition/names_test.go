@@ -84,8 +84,9 @@ func TestTwoServersOfOneName(t *testing.T) {
 func TestMoveWaitsForOldServers(t *testing.T) {
 	inCity(t, 4, func(c *city) {
 		ctx := context.Background()
-		a := c.join("a", 1, nil)
 		old := c.join("old", 1, func(cfg *partition.Config) { cfg.Self.Level = -1 }) // 0 would mean the newest
+		c.until(5*time.Second, wanted(4, "old"))                                     // who comes before it would let it in no more
+		a := c.join("a", 1, nil)
 		c.until(90*time.Second, wanted(4, "a", "old"))
 		if got := a.node.LevelOfAll(); got >= engine.Level {
 			t.Errorf("level %d of all, although one is older", got)

@@ -37,6 +37,7 @@ type Node struct {
 	hinted  chan struct{} // asks it to look soon
 	lived   sync.Map      // histories of the database (string) that were seen since the start
 	reply   atomic.Uint64 // newest engine.ReplyID
+	floor   atomic.Int64  // of the database, as far as this server knows
 	looked  atomic.Int64  // mono when the newest look that came to an end was begun, in ns; 0: none
 	running atomic.Bool
 	dead    atomic.Bool             // a crash point fired
@@ -61,6 +62,9 @@ func NewNode(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Live == nil {
 		n.members = newMembers(n)
 		n.cfg.Live = n.members.live
+	}
+	if err := n.readFloor(ctx); err != nil {
+		return nil, err
 	}
 	for p, row := range rows {
 		if row.Partition != p {
@@ -200,7 +204,7 @@ func (n *Node) lookNow() {
 // KindUnavailable.
 func (n *Node) Ready() error {
 	if n.members != nil && !n.members.may() {
-		return job.Errorf(job.KindUnavailable, "not_ready", "this server stops, or sits out because no other can reach it")
+		return n.members.why()
 	}
 	for _, s := range n.seats {
 		if !n.running.Load() || !s.settled() {

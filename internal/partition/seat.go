@@ -204,7 +204,7 @@ func (s *seat) acquire(ctx context.Context) (*tenure, bool) {
 		if err == nil {
 			return t, true
 		}
-		if job.KindOf(err) != job.KindFenced && ctx.Err() == nil {
+		if job.KindOf(err) != job.KindFenced && ctx.Err() == nil && !s.n.tooOld(err) {
 			s.n.trouble(s.log, slog.LevelError, "partition could not be acquired; trying again until the database answers", err)
 			s.failures++
 			s.pause(ctx)
@@ -240,7 +240,7 @@ func (s *seat) take(ctx context.Context, v sighting) (*tenure, error) {
 	keep := n.cfg.Switches.KeepEpoch && row.Owner == n.cfg.Incarnation
 	if !keep {
 		var err error
-		row, err = n.cfg.Store.AcquirePartition(ctx, v.row, n.cfg.Incarnation, max(n.Now().UnixMicro(), floor))
+		row, err = n.cfg.Store.AcquirePartition(ctx, v.row, n.cfg.Incarnation, max(n.Now().UnixMicro(), floor), n.cfg.Self.Level)
 		if err != nil {
 			return nil, err
 		}

@@ -5,8 +5,14 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 )
+
+// FloorVersion stands among the migrations that were applied once the floor is at engine.LevelBlocks. A binary from before there
+// were floors knows the migrations up to 60, so that the database is two steps ahead of it then, and it does not start. Later
+// binaries look at the floor itself.
+const FloorVersion = 71
 
 // Migration is one step of the form of a database's tables.
 type Migration struct {
@@ -20,17 +26,18 @@ type Form struct {
 	Version    int64 // of the database; 0: it has no tables yet
 	Known      int64 // newest that this binary knows
 	Ahead      int   // migrations that this binary does not know: numbers have gaps, so that they do not say how many
+	Floor      int   // see Partitions.RaiseFloor
 	Migrations []Migration
 }
 
 // FormOf compares what was applied with a directory of migrations.
-func FormOf(files fs.FS, applied []int64) (Form, error) {
-	var f Form
+func FormOf(files fs.FS, applied []int64, floor int) (Form, error) {
+	f := Form{Floor: floor}
 	known, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return f, fmt.Errorf("migrations: %w", err)
 	}
-	applied = slices.Clone(applied)
+	applied = slices.DeleteFunc(slices.Clone(applied), func(v int64) bool { return v == FloorVersion })
 	for _, file := range known {
 		m := Migration{Name: file.Name()}
 		if _, err := fmt.Sscanf(file.Name(), "%d_", &m.Version); err != nil {
@@ -62,8 +69,11 @@ func (f *Form) Pending() []Migration {
 	return all
 }
 
-// Check refuses a database that this binary is too old for. One step ahead is a rolling upgrade.
+// Check refuses a database that this binary is too old for. One step ahead is a rolling upgrade, until the floor has passed.
 func (f *Form) Check() error {
+	if f.Floor > engine.Level {
+		return TooOld(engine.Level, f.Floor)
+	}
 	if f.Ahead <= 1 {
 		return nil
 	}
@@ -81,4 +91,11 @@ func (f *Form) Settled() error {
 			WithHint("run `takt migrate up`, or start the server without --migrate=false; `takt migrate plan` lists the steps")
 	}
 	return nil
+}
+
+// TooOld refuses a server below the floor.
+func TooOld(level, floor int) *job.Error {
+	return job.Errorf(job.KindConflict, "server_too_old",
+		"newer servers write what this one does not know: it has level %d, and level %d is needed. It would leave executions aside, so it takes no partition", level, floor).
+		WithHint("end it, and start the newer takt; the way back is a backup from before that")
 }

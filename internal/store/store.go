@@ -60,8 +60,14 @@ type Partitions interface {
 	// AcquirePartition makes owner the holder under the epoch max(old epoch + 1, last token + 1, clock
 	// in µs) if the row still has seen's owner, epoch and beat (KindFenced otherwise). It waits for a
 	// commit in flight. Acquiring from oneself is allowed and is how R3 leaves an epoch. clock is the
-	// server's idea of the database's time in µs. Returns the new row.
-	AcquirePartition(ctx context.Context, seen PartitionRow, owner string, clock int64) (PartitionRow, error)
+	// server's idea of the database's time in µs. level is the newest engine.Level that owner knows: KindConflict, code
+	// "server_too_old", when it is below the floor. Returns the new row.
+	AcquirePartition(ctx context.Context, seen PartitionRow, owner string, clock int64, level int) (PartitionRow, error)
+
+	// RaiseFloor makes the floor level if it is below that, and returns it; 0 only asks, and is the answer while there is none. Owners raise it before they write
+	// the first row in a form of that level: who does not know the form would leave the row aside. It never sinks. From
+	// engine.LevelBlocks on binaries from before there were floors refuse the database, too.
+	RaiseFloor(ctx context.Context, level int) (floor int, err error)
 
 	// RenewPartition raises the beat if owner and epoch match (KindFenced otherwise) and returns the
 	// new beat. It never waits for a commit.

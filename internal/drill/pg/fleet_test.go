@@ -120,7 +120,7 @@ func newFleet(t *testing.T, dsn string, servers int, lease partition.Lease) *fle
 	return f
 }
 
-// end kills what is left, and shows the logs of a drill that went wrong.
+// end kills what is left, and shows the logs of a drill that went wrong. TAKT_DRILL_KEEP names a directory for what drills leave.
 func (f *fleet) end() {
 	f.over.Store(true)
 	for _, w := range f.workers {
@@ -132,6 +132,11 @@ func (f *fleet) end() {
 		}
 	}
 	f.load.Wait()
+	if keep := os.Getenv("TAKT_DRILL_KEEP"); keep != "" {
+		if err := os.CopyFS(filepath.Join(keep, f.t.Name()), os.DirFS(f.dir)); err != nil {
+			f.t.Log(err)
+		}
+	}
 	if !f.t.Failed() {
 		return
 	}
@@ -139,11 +144,6 @@ func (f *fleet) end() {
 	for _, name := range names {
 		text, _ := os.ReadFile(name)
 		f.t.Logf("%s:\n%s", filepath.Base(name), text[max(0, len(text)-4000):])
-	}
-	if keep := os.Getenv("TAKT_DRILL_KEEP"); keep != "" {
-		if err := os.CopyFS(filepath.Join(keep, f.t.Name()), os.DirFS(f.dir)); err != nil {
-			f.t.Log(err)
-		}
 	}
 }
 

@@ -174,6 +174,7 @@ func (v *evidence) judge(f *fleet, planned []takt.Job) {
 	late, began := v.lateness()
 	v.within("planned instant to its decision", late, 0, 1)
 	v.within("planned instant to its handler", began, 0, 1)
+	v.tell(began, 3)
 }
 
 // lastPlanned is the newest instant of a job.

@@ -40,6 +40,7 @@ func TestNetworkTrouble(t *testing.T) {
 			u := f.upheaval(s)
 			p.spoiled.Store(0)
 			p.become(x.state)
+			began := time.Now()
 			if x.away {
 				f.useless(t, s, rows, u)
 			} else {
@@ -52,7 +53,7 @@ func TestNetworkTrouble(t *testing.T) {
 			v := &evidence{t: t, stalls: f.stalls()}
 			v.within("from the network's return to a server that is ready", []span{{back, time.Now(), s.name}}, recoveryLimit, 1)
 			took := f.again(time.Now())
-			t.Logf("%d commits spoiled; all pools work %v later", p.spoiled.Load(), took.Round(10*time.Millisecond))
+			t.Logf("from %s to %s: %d commits spoiled; all pools work %v later", began.Format(clockForm), back.Format(clockForm), p.spoiled.Load(), took.Round(10*time.Millisecond))
 		}) {
 			break
 		}

@@ -48,7 +48,7 @@ func askOn(ctx context.Context, of *pool, all []question) (answers, error) {
 	if err != nil {
 		return answers{}, err
 	}
-	defer c.Release()
+	defer of.release(c)
 	l := &link{conn: c.Conn(), ctx: ctx, caller: ctx, soon: of.soon()}
 	return l.askSoon(all)
 }

@@ -78,7 +78,7 @@ func (s *Store) makeAhead(ctx context.Context, at job.Instant) {
 func (s *Store) vacuum(ctx context.Context) {
 	for _, table := range []string{"executions", "shards", "inbox"} {
 		patience, cancel := context.WithTimeout(ctx, s.people.patience)
-		_, err := s.people.Exec(patience, qVacuum+table)
+		err := s.people.exec(patience, qVacuum+table)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("A live table was not vacuumed; autovacuum does it later, commits may be slower until then", "table", table, "error", classify("vacuum", err))

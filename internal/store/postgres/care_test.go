@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/store/postgres"
 	"github.com/taktsched/takt/internal/store/postgres/pgtest"
 )
@@ -24,7 +25,7 @@ func TestLateSuccessor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AcquirePartition(t.Context(), seen[0], "the new owner", 2); err != nil {
+	if _, err := s.AcquirePartition(t.Context(), seen[0], "the new owner", 2, engine.Level); err != nil {
 		t.Fatal(err)
 	}
 	slow, err := pgconn.Connect(t.Context(), dsn)

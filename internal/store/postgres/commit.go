@@ -207,7 +207,7 @@ func (c *commit) send(ctx context.Context) error {
 	if err != nil {
 		return c.store.failed(op, silent(ctx, err))
 	}
-	defer conn.Release()
+	defer c.store.commits.release(conn)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.store.commits.patience)
 	defer cancel()
 	var batch pgx.Batch

@@ -120,7 +120,7 @@ func (p *pool) begin(ctx context.Context, text string) (*pgxpool.Conn, error) {
 			return c, nil
 		}
 		stale := c.Conn().IsClosed() && ctx.Err() == nil
-		c.Release()
+		p.release(c)
 		if !stale || n > p.Config().MaxConns || pgconn.Timeout(err) {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func (s *Store) transact(ctx context.Context, on *pool, op string, fn func(*link
 }
 
 func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, on *pool, op string, fn func(*link) error) (stale bool, err error) {
-	defer c.Release() // a connection with a transaction that is still open is closed, which rolls back
+	defer on.release(c) // a connection with a transaction that is still open is closed, which rolls back
 	// A statement that runs is not interrupted by a caller who has gone: an interrupted COMMIT would be one more
 	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), on.writes)
@@ -244,7 +244,7 @@ func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link
 	if err != nil {
 		return s.failed(op, silent(ctx, err))
 	}
-	defer c.Release()
+	defer on.release(c)
 	bounded, cancel := context.WithTimeout(ctx, on.patience) // engines read until their end, and the network may be silent
 	defer cancel()
 	l := &link{conn: c.Conn(), ctx: bounded}

@@ -16,10 +16,11 @@ import (
 
 // Mutants switch one part of the adapter off each.
 var Mutants = map[string]func(*Store){
-	"no fence check":        func(s *Store) { s.mutate = lax(guardFence) },
-	"no state guard":        func(s *Store) { s.mutate = lax(guardExecution, guardShard) },
-	"no planner guard":      func(s *Store) { s.mutate = lax(guardPlanner) },
-	"half a set is written": func(s *Store) { s.skip.wholeSet = true },
+	"no fence check":         func(s *Store) { s.mutate = lax(guardFence) },
+	"no state guard":         func(s *Store) { s.mutate = lax(guardExecution, guardShard) },
+	"no planner guard":       func(s *Store) { s.mutate = lax(guardPlanner) },
+	"half a set is written":  func(s *Store) { s.skip.wholeSet = true },
+	"old servers are let in": func(s *Store) { s.skip.floor = true },
 	"inbox entry not deleted": func(s *Store) {
 		s.mutate = func(q query, text string) string {
 			if q != qConsume {
@@ -84,7 +85,7 @@ func Hasty(s *Store, begins time.Duration) {
 // LongestPing is how long a connection that was idle may take to say that it lives.
 func LongestPing(s *Store) (most time.Duration) {
 	for _, p := range s.pools() {
-		most = max(most, p.Config().PingTimeout)
+		most = max(most, p.ping)
 	}
 	return most
 }
@@ -149,5 +150,31 @@ func AwaitRenewals(s *Store, waiting int) {
 			return
 		}
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// TakeCommits takes all connections of commits, and gives them back.
+func TakeCommits(t *testing.T, s *Store) {
+	t.Helper()
+	var held []*pgxpool.Conn
+	for range s.commits.Config().MaxConns {
+		c, err := s.commits.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, c)
+	}
+	for _, c := range held {
+		c.Release()
+	}
+}
+
+// CommitConns is how many places of the pool of commits are taken.
+func CommitConns(s *Store) int { return int(s.commits.Stat().TotalConns()) }
+
+// Idle makes every connection of commits count as one that was idle, or none.
+func Idle(s *Store, all bool) {
+	if s.commits.idle = time.Hour; all {
+		s.commits.idle = -1
 	}
 }

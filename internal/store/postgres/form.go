@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -53,10 +54,14 @@ func Inspect(ctx context.Context, dsn string) (form store.Form, err error) {
 		return form, err
 	}
 	var applied []int64
+	var floor int
 	if a.ours {
 		rows, err := conn.Query(ctx, `SELECT DISTINCT version_id FROM `+versionTable+` WHERE version_id > 0 AND is_applied ORDER BY version_id`)
 		if err == nil {
 			applied, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+		}
+		if err == nil && slices.Contains(applied, 1) { // which made the table
+			err = conn.QueryRow(ctx, texts[qFloor]).Scan(&floor)
 		}
 		if err != nil {
 			return form, classify(op, err)
@@ -66,17 +71,20 @@ func Inspect(ctx context.Context, dsn string) (form store.Form, err error) {
 	if err != nil {
 		return form, fmt.Errorf("migrations: %w", err)
 	}
-	return store.FormOf(files, applied)
+	return store.FormOf(files, applied, floor)
 }
 
 // bringUp makes the tables what this binary knows, or finds that they are.
 func (s *Store) bringUp(ctx context.Context, c Config) error {
-	if !c.NoMigrate {
-		return s.migrate(ctx)
-	}
 	form, err := Inspect(ctx, c.DSN)
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case c.NoMigrate:
+		return form.Settled()
+	}
+	if err := form.Check(); err != nil || form.Ahead > 0 || len(form.Pending()) == 0 { // one version ahead is a rolling upgrade
 		return err
 	}
-	return form.Settled()
+	return s.migrate(ctx)
 }

@@ -80,7 +80,7 @@ func (s *Store) Hint(ctx context.Context, partition int) error {
 		if text == "" {
 			return nil
 		}
-		if _, err := s.people.Exec(ctx, texts[qHint], text); err != nil {
+		if err := s.people.exec(ctx, texts[qHint], text); err != nil {
 			s.hints.drop()
 			return s.failed("hint", err)
 		}

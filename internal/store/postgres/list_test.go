@@ -36,7 +36,7 @@ func owned(t *testing.T, s *postgres.Store) store.Fence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 0)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 0, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,6 +192,10 @@ func (s *Store) makeMonth(ctx context.Context, table string, m month) error {
 	return s.write(ctx, op, func(w *link) error {
 		name := table + "_" + m.name
 		var state string
+		// The commits of all servers wait for who makes the month. One that freezes amid it is ended as one amid a commit is (R2).
+		if _, err := w.conn.Exec(w.ctx, `SELECT set_config('idle_in_transaction_session_timeout', $1, true)`, inMilliseconds(s.commits.limit)); err != nil {
+			return err
+		}
 		if _, err := w.conn.Exec(w.ctx, `SELECT pg_advisory_xact_lock($1, $2)`, int32(monthClass), monthLock(name)); err != nil {
 			return err
 		}
@@ -276,7 +280,7 @@ func (s *Store) dropMonth(ctx context.Context, table string, m month) error {
 	if err != nil {
 		return classify(op, err)
 	}
-	defer c.Release()
+	defer s.people.release(c)
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.people.patience)
 	defer cancel()
 	defer func() {

@@ -47,17 +47,6 @@ type Config struct {
 // takers is one more than a server that froze can block with the commits that it had half sent.
 const takers = 4
 
-// pool is a set of connections for one purpose.
-type pool struct {
-	*pgxpool.Pool
-	patience time.Duration // of a transaction, when the network is silent
-	writes   time.Duration // of one that writes: no longer than writeMost, but in tests
-	begins   time.Duration // of its begin: beginMost, but in tests
-}
-
-// soon is how long a transaction may take to begin.
-func (p *pool) soon() time.Duration { return min(p.patience, p.begins) }
-
 // Store is the adapter. All methods may be called by many goroutines.
 type Store struct {
 	commits  *pool // guarded plans, short time-outs (R2)
@@ -85,7 +74,7 @@ type Store struct {
 
 // mutant switches a part of the adapter off, so that a test can show that the exam sees it. All false
 // in production. What is a statement's alone is mutated there (mutate).
-type mutant struct{ wholeSet bool }
+type mutant struct{ wholeSet, floor bool }
 
 // Open connects and brings the tables up to date. It refuses, saying why, a server before version 14, a standby, a
 // database that is not in UTF-8 or not Takt's, and one that a binary more than one version newer has changed.
@@ -191,17 +180,17 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	c := s.dsn.Copy()
 	c.MaxConns = int32(min(size, 1000)) //nolint:gosec // bounded
 	c.MinConns, c.MaxConnIdleTime = 0, time.Minute
-	c.PingTimeout = min(limit, beginMost) // of a connection that was idle, and asked before BEGIN whether it lives
+	c.ShouldPing = noteIdle
 	if c.ConnConfig.ConnectTimeout == 0 {
 		c.ConnConfig.ConnectTimeout = min(limit, 5*time.Second)
 	}
 	p := c.ConnConfig.RuntimeParams
 	maps.Copy(p, settings)
-	milliseconds := strconv.FormatInt(limit.Milliseconds(), 10)
+	milliseconds := inMilliseconds(limit)
 	for _, setting := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "tcp_user_timeout"} {
 		p[setting] = milliseconds
 	}
-	p["lock_timeout"] = strconv.FormatInt(limit.Milliseconds()*3/4, 10) // before the statement's, so that it is told what it waited for
+	p["lock_timeout"] = inMilliseconds(limit * 3 / 4) // before the statement's, so that it is told what it waited for
 	p["application_name"], p["synchronous_commit"] = name, "on"
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, compressQuickly); err != nil || major(conn) < 17 {
@@ -215,8 +204,10 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	if err != nil {
 		return nil, classify("open the database", err)
 	}
-	return &pool{made, limit + limit/2, min(limit+limit/2, writeMost), beginMost}, nil
+	return &pool{Pool: made, limit: limit, patience: limit + limit/2, writes: min(limit+limit/2, writeMost), begins: beginMost, idle: idleMost, ping: min(limit, beginMost)}, nil
 }
+
+func inMilliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 func major(conn *pgx.Conn) int {
 	n := 0
@@ -295,24 +286,6 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	if err != nil {
 		return classify(op, err)
 	}
-	have, want, err := p.GetVersions(ctx)
-	if err != nil {
-		return classify("read the database's version", err)
-	}
-	ahead := 0 // numbers have gaps, so that they say nothing of how many there are
-	if have > want {
-		if err := db.QueryRowContext(ctx, `SELECT count(DISTINCT version_id) FROM `+versionTable+` WHERE version_id > $1`, want).Scan(&ahead); err != nil {
-			return classify("read the database's version", err)
-		}
-	}
-	if ahead > 1 {
-		return job.Errorf(job.KindConflict, "database_newer",
-			"the database has version %d, this binary knows version %d: more than one version ahead", have, want).
-			WithHint("start the newer takt that changed it, or restore a backup from before that")
-	}
-	if have >= want { // goose would say nothing; one version ahead is a rolling upgrade
-		return nil
-	}
 	if _, err := p.Up(ctx); err != nil {
 		return classify(op, err)
 	}
@@ -334,7 +307,7 @@ func (s *Store) Close() error {
 		s.care.stop()
 		s.renewals.close()
 		for _, p := range s.pools() {
-			p.Close()
+			p.close()
 		}
 	})
 	return nil

@@ -3,9 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +25,7 @@ func owner(t *testing.T, s *postgres.Store) store.Fence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 1)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 1, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,88 +40,6 @@ func wantKind(t *testing.T, what string, err error, kind job.Kind, codes ...stri
 	if !ok || e.Kind != kind || !strings.Contains(strings.Join(codes, " "), e.Code) {
 		t.Errorf("%s: %v, should be %s %v", what, err, kind, codes)
 	}
-}
-
-// proxy stands between a store and the database.
-type proxy struct {
-	net.Listener
-	to   string
-	mu   sync.Mutex
-	deaf bool // what the database answers is kept back
-	open []net.Conn
-	wg   sync.WaitGroup
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, to: to}
-	p.wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			d, err := net.Dial("tcp", p.to)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			p.mu.Lock()
-			p.open = append(p.open, c, d)
-			p.mu.Unlock()
-			p.wg.Go(func() { p.pass(d, c, false) })
-			p.wg.Go(func() { p.pass(c, d, true) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		p.cut()
-		p.wg.Wait()
-	})
-	return p
-}
-
-func (p *proxy) pass(to, from net.Conn, answers bool) {
-	buffer := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(buffer)
-		p.mu.Lock()
-		deaf := p.deaf
-		p.mu.Unlock()
-		if err == nil && !(answers && deaf) {
-			_, err = to.Write(buffer[:n])
-		}
-		if err != nil {
-			_ = to.Close()
-			_ = from.Close()
-			return
-		}
-	}
-}
-
-// hold keeps back what the database answers from now on.
-func (p *proxy) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.deaf = true
-}
-
-// cut breaks all connections; new ones work.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.open {
-		_ = c.Close()
-	}
-	p.open, p.deaf = nil, false
-}
-
-func through(p *proxy, dsn string, c *pgtest.Cluster) string {
-	return strings.Replace(dsn, c.HostPort(), p.Addr().String(), 1)
 }
 
 func openAt(t *testing.T, c postgres.Config) *postgres.Store {
@@ -268,7 +184,7 @@ func TestFrozenOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantKind(t, "a commit behind it", s.Commit(t.Context(), f, next(f)), job.KindUnavailable, "database_busy", "database_slow")
-	row, err := s.AcquirePartition(t.Context(), rows[0], "successor", 1)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "successor", 1, engine.Level)
 	if err != nil || row.Owner != "successor" || row.Seq != 0 {
 		t.Errorf("take-over from a frozen owner: %+v, %v", row, err)
 	}

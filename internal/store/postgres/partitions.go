@@ -76,15 +76,18 @@ func (s *Store) PartitionRows(ctx context.Context) (all []store.PartitionRow, er
 }
 
 // AcquirePartition implements store.Partitions.
-func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64, level int) (store.PartitionRow, error) {
 	var got store.PartitionRow
 	if owner == "" || !store.Clean(owner) {
 		return got, job.Errorf(job.KindRejected, "bad_owner", "%q names no owner", owner)
 	}
 	take := func(w *link) error {
+		if err := s.stateLevel(w, level); err != nil {
+			return err
+		}
 		n, err := w.exec(qAcquire, owner, clock, seen.Partition, seen.Owner, int64(seen.Epoch), seen.Beat)
 		if err != nil {
-			return err
+			return belowFloor(err, level)
 		}
 		if n == 0 {
 			return fenced("fence", "partition %d is not as it was seen: owner %q, epoch %d, beat %d", seen.Partition, seen.Owner, seen.Epoch, seen.Beat)

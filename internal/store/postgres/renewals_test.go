@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 	"github.com/taktsched/takt/internal/store/postgres"
@@ -27,7 +28,7 @@ func TestRenewalsGoTogether(t *testing.T) {
 	}
 	fences := make([]store.Fence, len(rows))
 	for i := range rows {
-		row, err := s.AcquirePartition(t.Context(), rows[i], "me", 1)
+		row, err := s.AcquirePartition(t.Context(), rows[i], "me", 1, engine.Level)
 		if err != nil {
 			t.Fatal(err)
 		}

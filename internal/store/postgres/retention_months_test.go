@@ -135,7 +135,7 @@ func takenOver(t *testing.T, s *postgres.Store) store.Fence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := s.AcquirePartition(t.Context(), rows[0], "another", 0)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "another", 0, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

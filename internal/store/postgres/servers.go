@@ -92,7 +92,7 @@ func (s *Store) DatabaseTime(ctx context.Context) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, classify(op, err)
 	}
-	defer c.Release()
+	defer s.keeper.release(c)
 	var at time.Time
 	if err := c.QueryRow(ctx, texts[qClock]).Scan(&at); err != nil {
 		return at, s.failed(op, err)

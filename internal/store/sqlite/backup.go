@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -97,15 +96,8 @@ func Inspect(ctx context.Context, path string) (form store.Form, err error) {
 		return form, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	applied, err := appliedVersions(ctx, db)
-	if err != nil {
-		return form, classify("read the database's version", err)
-	}
-	files, err := fs.Sub(embedded, "migrations")
-	if err != nil {
-		return form, fmt.Errorf("migrations: %w", err)
-	}
-	return store.FormOf(files, applied)
+	form, _, err = formOf(ctx, db)
+	return form, err
 }
 
 // settled refuses a database whose form is not what this binary knows; a new file has none.

@@ -33,7 +33,7 @@ func benchStore(b *testing.B) (*sqlite.Store, store.Fence) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	row, err := s.AcquirePartition(ctx, rows[0], "bench", 1)
+	row, err := s.AcquirePartition(ctx, rows[0], "bench", 1, engine.Level)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,6 +17,7 @@ var Mutants = map[string]func(*Store){
 	"children are not told":   func(s *Store) { s.skip.children = true },
 	"anybody plans":           func(s *Store) { s.skip.planner = true },
 	"inbox entry not deleted": func(s *Store) { s.skip.consume = true },
+	"old servers are let in":  func(s *Store) { s.skip.floor = true },
 }
 
 // PrepareAll prepares every statement of the package on a writing and on a reading connection.

@@ -59,7 +59,7 @@ var _ store.Store = (*Store)(nil)
 
 // mutant switches a part of the adapter off, so that a test can show that the exam sees it. All false
 // in production.
-type mutant struct{ fence, stateGuard, consume, wholeSet, planner, children bool }
+type mutant struct{ fence, stateGuard, consume, wholeSet, planner, children, floor bool }
 
 // Open opens or creates the database and brings its tables up to date. It refuses, saying why, a
 // missing directory, a file that is no Takt database and one that a binary more than one version newer has changed.
@@ -94,7 +94,7 @@ func (s *Store) open(ctx context.Context, c Config) error {
 		return err
 	}
 	writing.SetMaxOpenConns(1)
-	if err := migrate(ctx, writing, c.Path); err != nil {
+	if err := migrate(ctx, writing); err != nil {
 		return err
 	}
 	reading, err := s.handle(c, true)
@@ -185,30 +185,17 @@ func makePrivate(path string) error {
 }
 
 // migrate applies what is missing of the migrations.
-func migrate(ctx context.Context, db *sql.DB, path string) error {
-	files, err := fs.Sub(embedded, "migrations")
+func migrate(ctx context.Context, db *sql.DB) error {
+	form, files, err := formOf(ctx, db)
 	if err != nil {
-		return fmt.Errorf("migrations: %w", err)
+		return err
+	}
+	if err := form.Check(); err != nil || form.Ahead > 0 || len(form.Pending()) == 0 { // one version ahead is a rolling upgrade
+		return err
 	}
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)
-	}
-	have, want, err := p.GetVersions(ctx)
-	if err != nil {
-		return classify("read the database's version", err)
-	}
-	ahead := 0 // numbers have gaps, so that they say nothing of how many there are
-	if have > want {
-		if err := db.QueryRowContext(ctx, `SELECT count(DISTINCT version_id) FROM goose_db_version WHERE version_id > ?`, want).Scan(&ahead); err != nil {
-			return classify("read the database's version", err)
-		}
-	}
-	if ahead > 1 {
-		return newerError(path, have, want)
-	}
-	if have >= want { // goose would say nothing; one version ahead is a rolling upgrade
-		return nil
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return classify("migrate the database", err)
@@ -216,10 +203,27 @@ func migrate(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-func newerError(path string, have, want int64) error {
-	return job.Errorf(job.KindConflict, "database_newer",
-		"the database %s has version %d, this binary knows version %d: more than one version ahead", path, have, want).
-		WithHint("start the newer takt that changed it, or restore a backup from before that")
+// formOf reads the form of a database, new or not.
+func formOf(ctx context.Context, db *sql.DB) (form store.Form, files fs.FS, err error) {
+	const op = "read the database's version"
+	if files, err = fs.Sub(embedded, "migrations"); err != nil {
+		return form, nil, fmt.Errorf("migrations: %w", err)
+	}
+	var tables, floor int
+	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE name IN ('goose_db_version', 'meta')`).Scan(&tables); err != nil {
+		return form, nil, classify(op, err)
+	}
+	var applied []int64
+	if tables == 2 {
+		if applied, err = appliedVersions(ctx, db); err == nil {
+			err = db.QueryRowContext(ctx, texts[qFloor]).Scan(&floor)
+		}
+		if err != nil {
+			return form, nil, classify(op, err)
+		}
+	}
+	form, err = store.FormOf(files, applied, floor)
+	return form, files, err
 }
 
 // checkOwner refuses a file of something else, before the pragmas of the handles would change it.

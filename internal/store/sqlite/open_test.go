@@ -38,7 +38,7 @@ func owned(t *testing.T, path string) (*sqlite.Store, store.Fence) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 1)
+	row, err := s.AcquirePartition(t.Context(), rows[0], "me", 1, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestReopenKeepsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, _ := s.PartitionRows(t.Context())
-	row, err := s.AcquirePartition(t.Context(), rows[2], "me", 1)
+	row, err := s.AcquirePartition(t.Context(), rows[2], "me", 1, engine.Level)
 	if err != nil {
 		t.Fatal(err)
 	}

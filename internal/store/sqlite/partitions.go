@@ -64,7 +64,7 @@ func (s *Store) PartitionRows(ctx context.Context) (all []store.PartitionRow, er
 }
 
 // AcquirePartition implements store.Partitions.
-func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, owner string, clock int64, level int) (store.PartitionRow, error) {
 	var got store.PartitionRow
 	if owner == "" || !store.Clean(owner) {
 		return got, job.Errorf(job.KindRejected, "bad_owner", "%q names no owner", owner)
@@ -77,10 +77,16 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 		if n == 0 {
 			return fenced("fence", "partition %d is not as it was seen: owner %q, epoch %d, beat %d", seen.Partition, seen.Owner, seen.Epoch, seen.Beat)
 		}
+		if err := s.checkFloor(w, level); err != nil {
+			return err
+		}
 		_, err = w.one(qPartitionRow, []any{int64(seen.Partition)}, partitionDest(&got)...)
 		return err
 	})
-	return got, err
+	if err != nil {
+		return store.PartitionRow{}, err
+	}
+	return got, nil
 }
 
 // RenewPartition implements store.Partitions.

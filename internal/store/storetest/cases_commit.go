@@ -44,15 +44,51 @@ var partitionCases = []examCase{
 			seen := rows[0]
 			change(&seen)
 			d.unchanged("acquire with another "+what, "fenced/fence", func() error {
-				_, err := s.AcquirePartition(ctx, seen, "you", 0)
+				_, err := s.AcquirePartition(ctx, seen, "you", 0, engine.Level)
 				return err
 			})
 		}
 		if _, err := s.RenewPartition(ctx, d.f); err != nil {
 			tb.Errorf("RenewPartition: %v", err)
 		}
-		_, err := s.AcquirePartition(ctx, rows[0], "you", 0)
+		_, err := s.AcquirePartition(ctx, rows[0], "you", 0, engine.Level)
 		wantVerdict(tb, "acquire after a renewal that was not seen", err, "fenced/fence")
+	}},
+	{"Partitions/floor", func(tb TB, s store.Store) {
+		floor := func(what string, raise, want int) {
+			tb.Helper()
+			got, err := s.RaiseFloor(ctx, raise)
+			wantVerdict(tb, "RaiseFloor", err, "ok")
+			equal(tb, what, got, want)
+		}
+		floor("of a new database", 0, 0)
+		d := sit(tb, s)
+		take := func(partition, level int, want string) {
+			tb.Helper()
+			rows, err := s.PartitionRows(ctx)
+			wantVerdict(tb, "PartitionRows", err, "ok")
+			d.unchanged("acquire", want, func() error {
+				_, err := s.AcquirePartition(ctx, rows[partition], "old", 0, level)
+				return err
+			})
+		}
+		floor("raised", 2, 2)
+		floor("raised to where it is", 2, 2)
+		floor("asked", 0, 2)
+		floor("never lowered", 1, 2)
+		for _, level := range []int{1, 0, -1} {
+			take(1, level, "conflict/server_too_old")
+			take(0, level, "conflict/server_too_old") // from who has it
+		}
+		d.commit(engine.Batch{}) // the owner goes on until it loses the partition
+		_, err := s.RenewPartition(ctx, d.f)
+		wantVerdict(tb, "RenewPartition", err, "ok")
+		floor("raised to the newest", engine.Level, engine.Level)
+		take(1, engine.Level-1, "conflict/server_too_old")
+		wantVerdict(tb, "ReleasePartition", s.ReleasePartition(ctx, d.f), "ok")
+		take(0, engine.Level-1, "conflict/server_too_old")
+		row := acquire(tb, s, "new", 0)
+		equal(tb, "who knows enough", row.Owner, "new")
 	}},
 	{"Partitions/renew", func(tb TB, s store.Store) {
 		d := sit(tb, s)
@@ -89,7 +125,7 @@ func acquire(tb TB, s store.Store, owner string, clock int64) store.PartitionRow
 	if err != nil {
 		tb.Fatalf("PartitionRows: %v", err)
 	}
-	row, err := s.AcquirePartition(ctx, rows[0], owner, clock)
+	row, err := s.AcquirePartition(ctx, rows[0], owner, clock, engine.Level)
 	if err != nil {
 		tb.Fatalf("AcquirePartition: %v", err)
 	}

@@ -13,7 +13,7 @@ func (d *desk) other() *desk {
 	d.tb.Helper()
 	rows, err := d.s.PartitionRows(ctx)
 	wantVerdict(d.tb, "PartitionRows", err, "ok")
-	row, err := d.s.AcquirePartition(ctx, rows[1], "you", 0)
+	row, err := d.s.AcquirePartition(ctx, rows[1], "you", 0, engine.Level)
 	wantVerdict(d.tb, "AcquirePartition", err, "ok")
 	return &desk{tb: d.tb, s: d.s, f: row.Fence, n: 1000}
 }

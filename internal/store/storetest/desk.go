@@ -31,7 +31,7 @@ func sit(tb TB, s store.Store) *desk {
 	if err != nil || len(rows) != 2 {
 		tb.Fatalf("PartitionRows: %v, %v", rows, err)
 	}
-	row, err := s.AcquirePartition(ctx, rows[0], "me", 0)
+	row, err := s.AcquirePartition(ctx, rows[0], "me", 0, engine.Level)
 	if err != nil {
 		tb.Fatalf("AcquirePartition: %v", err)
 	}

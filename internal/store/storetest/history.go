@@ -62,6 +62,9 @@ func (h *history) operation() func() {
 	case n < 14:
 		return h.release
 	case n < 15:
+		if h.rng.IntN(2) == 0 {
+			return h.raiseFloor
+		}
 		return h.settle
 	case n < 24:
 		return h.putJob
@@ -179,9 +182,12 @@ func (h *history) acquire() {
 	if len(h.seen) > 0 && h.rng.IntN(4) == 0 {
 		seen = pick(h, h.seen)
 	}
-	owner, clock := pick(h, []string{"first", "second", "third"}), h.rng.Int64N(1<<20)
+	owner, clock, level := pick(h, []string{"first", "second", "third"}), h.rng.Int64N(1<<20), engine.Level
+	if h.rng.IntN(4) == 0 {
+		level = h.rng.IntN(engine.Level)
+	}
 	row, err := both(h, "AcquirePartition", func(s store.Store) (store.PartitionRow, error) {
-		return s.AcquirePartition(ctx, seen, owner, clock)
+		return s.AcquirePartition(ctx, seen, owner, clock, level)
 	})
 	if err == nil {
 		h.seen = append(h.seen, row)
@@ -206,6 +212,11 @@ func (h *history) release() {
 	_, _ = both(h, "ReleasePartition", func(s store.Store) (none, error) { return none{}, s.ReleasePartition(ctx, f) })
 }
 
+func (h *history) raiseFloor() {
+	level := h.rng.IntN(engine.Level + 1)
+	_, _ = both(h, "RaiseFloor", func(s store.Store) (int, error) { return s.RaiseFloor(ctx, level) })
+}
+
 func (h *history) settle() {
 	f, lineage := h.anyFence(), fmt.Sprint("lineage ", h.rng.IntN(3))
 	_, _ = both(h, "SettlePartition", func(s store.Store) (none, error) { return none{}, s.SettlePartition(ctx, f, lineage) })
@@ -215,7 +226,9 @@ func (h *history) settle() {
 func (h *history) ownedPartition() int {
 	p := h.rng.IntN(partitions)
 	if seen := h.twin.parts[p]; seen.Owner == "" {
-		_, _ = both(h, "AcquirePartition", func(s store.Store) (store.PartitionRow, error) { return s.AcquirePartition(ctx, seen, "first", 0) })
+		_, _ = both(h, "AcquirePartition", func(s store.Store) (store.PartitionRow, error) {
+			return s.AcquirePartition(ctx, seen, "first", 0, engine.Level)
+		})
 	}
 	return p
 }
@@ -339,7 +352,7 @@ func (h *history) unknown() {
 	h.comparePartition(p)
 	seen := h.twin.parts[p]
 	if _, err := both(h, "AcquirePartition from oneself", func(s store.Store) (store.PartitionRow, error) {
-		return s.AcquirePartition(ctx, seen, seen.Owner, 0)
+		return s.AcquirePartition(ctx, seen, seen.Owner, 0, engine.Level)
 	}); err != nil {
 		h.failf("AcquirePartition from oneself", "%v", err)
 	}

@@ -19,6 +19,7 @@ type twin struct {
 	parts     []store.PartitionRow
 	jobs      map[jobName]twinJob
 	deleted   []twinJob
+	floor     int
 	calendars map[jobName]*twinCalendar
 	keys      map[store.RequestKey]twinKey // Hash is left empty in the key
 	inbox     []twinEntry                  // by id
@@ -105,14 +106,22 @@ func (w *twin) PartitionRows(context.Context) ([]store.PartitionRow, error) {
 	return slices.Clone(w.parts), nil
 }
 
-func (w *twin) AcquirePartition(_ context.Context, seen store.PartitionRow, owner string, clock int64) (store.PartitionRow, error) {
+func (w *twin) AcquirePartition(_ context.Context, seen store.PartitionRow, owner string, clock int64, level int) (store.PartitionRow, error) {
 	p := &w.parts[seen.Partition]
 	if p.Owner != seen.Owner || p.Epoch != seen.Epoch || p.Beat != seen.Beat {
 		return store.PartitionRow{}, refuse(job.KindFenced, "fence")
 	}
+	if level < w.floor {
+		return store.PartitionRow{}, refuse(job.KindConflict, "server_too_old")
+	}
 	p.Owner = owner
 	p.Epoch = max(p.Epoch+1, job.Epoch(p.LastToken)+1, job.Epoch(clock))
 	return *p, nil
+}
+
+func (w *twin) RaiseFloor(_ context.Context, level int) (int, error) {
+	w.floor = max(w.floor, level)
+	return w.floor, nil
 }
 
 func (w *twin) owned(f store.Fence) *store.PartitionRow {
