@@ -52,7 +52,7 @@ func harness(t *testing.T, change func(*postgres.Store)) storetest.Harness {
 
 func TestExam(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, harness(t, func(*postgres.Store) {}))
+	storetest.Run(t, harness(t, postgres.SmallLots))
 }
 
 // TestMutants shows that the exam is no formality: each half of it finds each mutant.
@@ -61,7 +61,7 @@ func TestMutants(t *testing.T) {
 	for name, change := range postgres.Mutants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := harness(t, change)
+			h := harness(t, func(s *postgres.Store) { postgres.SmallLots(s); change(s) })
 			h.Seeds, h.First = 3, map[string]string{"half a set is written": "Jobs/", "no planner guard": "Move/"}[name]
 			v := storetest.Judge(h)
 			if v.Case == "" || v.History == "" {
