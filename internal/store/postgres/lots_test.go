@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -171,7 +170,7 @@ func TestLotsOfRacingOwners(t *testing.T) {
 					return
 				default:
 				}
-				if err := s.Commit(context.Background(), old, ends(old, 10, 1)); job.KindOf(err) != job.KindFenced {
+				if err := s.Commit(t.Context(), old, ends(old, 10, 1)); job.KindOf(err) != job.KindFenced {
 					t.Errorf("under an epoch that is over: %v", err)
 				}
 			}
