@@ -13,7 +13,8 @@ import "fmt"
 //	3  rows: the shard of an unsharded execution lies in its execution's row (Batch.Level), triggers of one request in one row of the inbox
 //	4  blocks: shards of an execution that has several lie many in a row (Batch.Level)
 //	5  what waits follows its job to another partition (follow.go), and cursors that were handed over are marked (move.go)
-const Level = 5
+//	6  lots: executions that one commit grants lie many in a row (Batch.Level)
+const Level = 6
 
 const (
 	levelMoves = 1
@@ -27,6 +28,8 @@ const (
 	// LevelBlocks is for stores, too.
 	LevelBlocks = 4
 	levelFollow = 5
+	// LevelLots is for stores, too.
+	LevelLots = 6
 )
 
 // knownToAll tells whether every server knows what a level brought.

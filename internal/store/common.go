@@ -28,12 +28,12 @@ type CommonRows struct {
 	Rows []RowWrite
 }
 
-// worthwhile is how many rows must be alike, for each group is a statement of its own.
-const worthwhile = 8
+// Worthwhile is how many rows must be alike, for each group is a statement of its own.
+const Worthwhile = 8
 
-// GroupCommon finds rows that are alike; rest are the others. Their order is that of the first of each.
-func GroupCommon(rows []RowWrite) (groups []CommonRows, rest []RowWrite) {
-	if len(rows) < worthwhile {
+// GroupCommon finds rows that are alike, at least so many; rest are the others. Their order is that of the first of each.
+func GroupCommon(rows []RowWrite, least int) (groups []CommonRows, rest []RowWrite) {
+	if len(rows) < least {
 		return nil, rows
 	}
 	var all []CommonRows
@@ -54,7 +54,7 @@ func GroupCommon(rows []RowWrite) (groups []CommonRows, rest []RowWrite) {
 		all[n].Rows = append(all[n].Rows, w)
 	}
 	for _, g := range all {
-		if len(g.Rows) < worthwhile {
+		if len(g.Rows) < least {
 			rest = append(rest, g.Rows...)
 			continue
 		}

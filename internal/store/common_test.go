@@ -26,7 +26,7 @@ func TestGroupCommon(t *testing.T) {
 	add(9, "c", job.ExecutionRunning, false)
 	add(4, "a", job.ExecutionRunning, true)
 	rows = append(rows, store.RowWrite{Shard: &engine.ShardWrite{}})
-	groups, rest := store.GroupCommon(rows)
+	groups, rest := store.GroupCommon(rows, store.Worthwhile)
 	if len(groups) != 2 || groups[0].Job != "a" || len(groups[0].Rows) != 10 || groups[1].Job != "c" || len(groups[1].Rows) != 9 || groups[1].State != job.ExecutionQueued {
 		t.Errorf("groups %+v", groups)
 	}
@@ -40,7 +40,7 @@ func TestGroupCommon(t *testing.T) {
 			}
 		}
 	}
-	if groups, rest := store.GroupCommon(rows[:7]); groups != nil || len(rest) != 7 {
+	if groups, rest := store.GroupCommon(rows[:7], store.Worthwhile); groups != nil || len(rest) != 7 {
 		t.Errorf("few rows are left as they are: %d groups, %d", len(groups), len(rest))
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/taktsched/takt/internal/job"
 )
 
-// FloorVersion stands among the migrations that were applied once the floor is at engine.LevelBlocks. A binary from before there
-// were floors knows the migrations up to 60, so that the database is two steps ahead of it then, and it does not start. Later
-// binaries look at the floor itself.
+// FloorVersion stands among the migrations that were applied once the floor is at engine.LevelLots. A binary from before there
+// were floors knows the migrations up to 70 at most, so that the database is two steps (80 and this) ahead of it then, and it does
+// not start. Until then it is one step ahead, and may be started again amid a rolling upgrade. Later binaries look at the floor itself.
 const FloorVersion = 71
 
 // Migration is one step of the form of a database's tables.

@@ -66,7 +66,7 @@ type Partitions interface {
 
 	// RaiseFloor makes the floor level if it is below that, and returns it; 0 only asks, and is the answer while there is none. Owners raise it before they write
 	// the first row in a form of that level: who does not know the form would leave the row aside. It never sinks. From
-	// engine.LevelBlocks on binaries from before there were floors refuse the database, too.
+	// engine.LevelLots on binaries from before there were floors refuse the database, too.
 	RaiseFloor(ctx context.Context, level int) (floor int, err error)
 
 	// RenewPartition raises the beat if owner and epoch match (KindFenced otherwise) and returns the

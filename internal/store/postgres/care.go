@@ -76,7 +76,7 @@ func (s *Store) makeAhead(ctx context.Context, at job.Instant) {
 }
 
 func (s *Store) vacuum(ctx context.Context) {
-	for _, table := range []string{"executions", "shards", "inbox"} {
+	for _, table := range []string{"executions", "lots", "shards", "inbox"} {
 		patience, cancel := context.WithTimeout(ctx, s.people.patience)
 		err := s.people.exec(patience, qVacuum+table)
 		cancel()

@@ -130,7 +130,14 @@ func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, apar
 	if err := c.findBlocks(ctx); err != nil {
 		return err
 	}
+	moved, err := c.findLots(ctx)
+	if err != nil {
+		return err
+	}
 	c.add(qFence, b.Seq, int64(b.LastToken), f.Partition, f.Owner, int64(f.Epoch))
+	if moved {
+		c.add(qMovedOn)
+	}
 	if err := c.forgetKeys(ctx); err != nil {
 		return err
 	}
@@ -146,6 +153,7 @@ func (s *Store) commit(ctx context.Context, f store.Fence, b *engine.Batch, apar
 	if err := again(func() error { return c.ensure(ctx) }, func() error { return c.send(ctx) }); err != nil {
 		return err
 	}
+	s.lots.keep(f.Partition, c.settled())
 	s.care.committed(b.At, c.dead)
 	return nil
 }
@@ -160,6 +168,9 @@ type commit struct {
 	apart    []*engine.ShardWrite // shards that do not lie in the row of their execution
 	late     []*engine.ShardWrite // of those, new ones of executions that are there
 	blocked  []*block
+	held     *holding     // what lies in lots
+	lots     []*lotChange // of those that lay there
+	made     []*lot
 	ended    map[job.ExecutionID]*ending
 	order    []job.ExecutionID // of ended
 	taken    []store.BulkTaken // rows of the inbox that hold many entries

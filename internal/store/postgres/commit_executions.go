@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -68,16 +70,19 @@ func (w rowWrites) arrays() []any {
 
 // put writes rows: those that have much in common by a statement for each group, the rest by the other.
 func (c *commit) put(common, other query, rows rowWrites, guards ...any) {
-	groups, rest := store.GroupCommon(rows)
+	groups, rest := store.GroupCommon(rows, store.Worthwhile)
 	for i := range groups {
-		g := &groups[i]
-		args := append(rowWrites(g.Rows).differing(), g.Partition, g.Namespace, g.Job, [16]byte(g.JobUID), g.Revision, g.Pool, g.Handler, string(g.Trigger),
-			g.ShardTotal, string(g.State), string(g.Reason), string(g.Cancel), g.Round, string(g.ShardState))
-		c.add(common, append(args, guards...)...)
+		c.add(common, append(commonArgs(&groups[i]), guards...)...)
 	}
 	if len(rest) > 0 {
 		c.add(other, append(rowWrites(rest).arrays(), guards...)...)
 	}
+}
+
+// commonArgs are the arguments of commonArrays.
+func commonArgs(g *store.CommonRows) []any {
+	return append(rowWrites(g.Rows).differing(), g.Partition, g.Namespace, g.Job, [16]byte(g.JobUID), g.Revision, g.Pool, g.Handler, string(g.Trigger),
+		g.ShardTotal, string(g.State), string(g.Reason), string(g.Cancel), g.Round, string(g.ShardState))
 }
 
 // differing are the arrays of commonArrays.
@@ -101,8 +106,11 @@ type rowKinds struct {
 func (c *commit) kinds() (k rowKinds) {
 	for i := range c.rows {
 		w := c.rows[i]
+		fromLot := c.leaves(&w)
 		if w.ExecutionWrite == nil {
-			k.inRow = append(k.inRow, w)
+			if !fromLot {
+				k.inRow = append(k.inRow, w)
+			}
 			continue
 		}
 		ended := w.Row.State.Ended()
@@ -115,6 +123,7 @@ func (c *commit) kinds() (k rowKinds) {
 		case w.From == "":
 			k.fresh = append(k.fresh, w)
 			continue
+		case fromLot:
 		case ended:
 			k.over = append(k.over, w)
 		default:
@@ -138,6 +147,13 @@ func (c *commit) kinds() (k rowKinds) {
 func (c *commit) executions() error {
 	c.ended = map[job.ExecutionID]*ending{}
 	k := c.kinds()
+	for _, w := range slices.Concat(c.apart, c.late) {
+		if p, lies := c.held.at[w.Row.Execution]; lies {
+			c.leave(p, false, nil)
+		}
+	}
+	granted := c.grants(&k)
+	c.fromLots()
 	for i := range k.revived { // one by one: an id leads to one month, an array would lead to all
 		id := [16]byte(k.revived[i].Row.ID)
 		c.add(qExecutionRevive, id, string(k.revived[i].From))
@@ -166,6 +182,7 @@ func (c *commit) executions() error {
 	}
 	c.put(qCommonInsert, qExecutionInsert, k.fresh)
 	c.put(qCommonArchive, qExecutionArchive, k.kept)
+	c.changeLots(granted)
 	c.dead += int64(len(k.over) + len(k.changed) + len(k.inRow))
 	return nil
 }

@@ -32,6 +32,7 @@ var (
 
 	// An execution moves between these tables while one looks: one statement sees one moment.
 	qWhereabouts = statement(`SELECT namespace, partition, false FROM executions WHERE id = $1
+		UNION ALL ` + memberBy(`namespace, partition, false`, `$1`) + `
 		UNION ALL SELECT namespace, partition, false FROM history_executions WHERE id = $1
 		UNION ALL SELECT namespace, partition, true FROM inbox WHERE execution = $1 AND kind IN ('trigger', 'delayed')`)
 

@@ -19,7 +19,7 @@ var (
 	qParents  = statement(`SELECT j.uid, j.name FROM job_dependencies d JOIN jobs j ON j.uid = d.parent WHERE d.child = $1 AND d.parent <> $1 ORDER BY j.name`)
 	qChildren = statement(`SELECT j.uid, j.name FROM job_dependencies d JOIN jobs j ON j.uid = d.child WHERE d.parent = $1 AND d.child <> $1 ORDER BY j.name`)
 
-	qLives = statement(`SELECT 1 FROM executions WHERE id = $1`)
+	qLives = statement(`SELECT 1 FROM executions WHERE id = $1 UNION ALL ` + memberBy(`1`, `$1`))
 
 	// The planner of each child is told, and each partition where an execution of it waits: it may have moved since. It leaves
 	// with the commit, which cannot look first whether there are children.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,8 @@ var Mutants = map[string]func(*Store){
 		}
 	},
 }
+
+func init() { maps.Copy(Mutants, lotMutants) }
 
 // lax lets every row pass the guards of some codes.
 func lax(codes ...string) func(query, string) string {

@@ -68,7 +68,7 @@ func (s *Store) RaiseFloor(ctx context.Context, level int) (floor int, err error
 				}
 			}
 		}
-		if floor < engine.LevelBlocks {
+		if floor < engine.LevelLots {
 			return nil
 		}
 		_, err := w.exec(qFloorMark, store.FloorVersion)

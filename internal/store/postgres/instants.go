@@ -23,8 +23,9 @@ var (
 	qZonesPut     = statement(`INSERT INTO meta AS m (key, value) VALUES ('zones', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE m.value <> excluded.value`)
 	qZonesTell    = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT ` + plannerOf + `, $1, 'job_changed', j.namespace, j.uid, $2
 		FROM jobs j JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision WHERE r.spec LIKE '%"timeZone":%' ORDER BY j.namespace, j.name`)
-	qCountJobs      = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs LIMIT $1) AS looked`)
-	qCountLive      = statement(`SELECT state, count(*) FROM (SELECT state FROM executions LIMIT $1) AS looked GROUP BY state`)
+	qCountJobs = statement(`SELECT count(*) FROM (SELECT 1 FROM jobs LIMIT $1) AS looked`)
+	qCountLive = statement(`SELECT state, count(*) FROM (SELECT state FROM executions LIMIT $1) AS looked GROUP BY state
+		UNION ALL SELECT state, sum(remaining) FROM lots GROUP BY state`)
 	qCountDecisions = statement(`SELECT count(*) FROM (SELECT 1 FROM decisions LIMIT $1) AS looked`)
 	qCountBackfills = statement(`SELECT count(*) FROM (SELECT 1` + ofBackfills + ` WHERE ` + backfillLives + ` LIMIT $1) AS looked`)
 )
@@ -136,7 +137,7 @@ func (s *Store) Counts(ctx context.Context) (store.Counts, error) {
 			var state string
 			var n int
 			err := rows.Scan(&state, &n)
-			out.Live[job.ExecutionState(state)] = n
+			out.Live[job.ExecutionState(state)] += n
 			return err
 		})
 	})

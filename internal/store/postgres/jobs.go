@@ -32,7 +32,9 @@ var (
 	qJobRemove = statement(`DELETE FROM jobs WHERE namespace = $1 AND name = $2`)
 	qKeysOfJob = statement(`DELETE FROM request_keys WHERE namespace = $1 AND operation = $2`)
 	qLiveOf    = statement(`SELECT count(*) FROM (SELECT 1 FROM executions
-		WHERE namespace = $1 AND job = $2 AND job_uid = $3 LIMIT $4) AS live`)
+		WHERE namespace = $1 AND job = $2 AND job_uid = $3
+		UNION ALL SELECT 1 FROM lots l CROSS JOIN LATERAL generate_series(1, l.remaining)
+		WHERE l.namespace = $1 AND l.job = $2 AND l.job_uid = $3 LIMIT $4) AS live`)
 	qCancelJob = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, payload) SELECT id, $1, $2, $3, $4, $5 FROM partitions ORDER BY id`)
 
 	qUID        = statement(`SELECT uid FROM jobs WHERE namespace = $1 AND name = $2`)

@@ -184,6 +184,14 @@ func (s *Store) listed(ctx context.Context, f store.ExecutionFilter) ([]job.Exec
 				edge = end
 			}
 		}
+		rows, end, err := walkLots(r, &f, behind, s.walk*lotsWalk)
+		if err != nil {
+			return err
+		}
+		all = append(all, rows...)
+		if bytes.Compare(end, edge) > 0 {
+			edge = end
+		}
 		slices.SortFunc(all, func(a, b job.Execution) int { return bytes.Compare(b.ID[:], a.ID[:]) })
 		for _, e := range all {
 			// below the edge, rows of the table that ended there are missing

@@ -16,15 +16,15 @@ import (
 var (
 	qShardsLive    = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+allShardColumns+` FROM shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
 	qShardsHistory = statement(`SELECT s.* FROM unnest($1::uuid[]) u (id)` + eachOf("s", `SELECT `+allShardColumns+` FROM history_shards WHERE execution = u.id`) + ` ORDER BY s.execution, s.idx`)
-	qExecLive      = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM executions WHERE id = u.key`))
+	qExecLive      = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM executions WHERE id = u.key UNION ALL `+memberBy(rowColumns, `u.key`)))
 	qExecHistory   = statement(`SELECT e.* FROM unnest($1::uuid[]) u (key)` + eachOf("e", `SELECT `+rowColumns+` FROM history_executions WHERE id = u.key`))
-	qSettledLive   = settled(`shards`, `executions`)
-	qSettledEnded  = settled(`history_shards`, `history_executions`)
+	qSettledLive   = settled(`shards`, `executions`, ` UNION ALL `+memberBy(`partition, shard_state, shard`, `u.key`))
+	qSettledEnded  = settled(`history_shards`, `history_executions`, ``)
 )
 
-func settled(shards, executions string) query {
+func settled(shards, executions, lots string) query {
 	return statement(`SELECT u.n, s.* FROM unnest($1::uuid[], $2::integer[], $4::integer[]) WITH ORDINALITY u (key, at, block, n)` +
-		eachOf("e", `SELECT partition, shard_state, shard FROM `+executions+` WHERE id = u.key`) +
+		eachOf("e", `SELECT partition, shard_state, shard FROM `+executions+` WHERE id = u.key`+lots) +
 		eachOf("s", `SELECT NULL::text AS shard, token, report_seq, closed, NULL::bytea FROM `+shards+` WHERE execution = u.key AND idx = u.at
 			UNION ALL SELECT NULL, 0, 0, false, block FROM `+shards+` WHERE execution = u.key AND idx = u.block
 			UNION ALL SELECT e.shard, 0, 0, false, NULL WHERE e.shard_state IS NOT NULL AND u.at = 0`) + ` WHERE e.partition = $3`)

@@ -35,6 +35,7 @@ var (
 		UNION ALL SELECT e.namespace, NULL, s.attempts, s.block FROM history_shards s JOIN history_executions e ON e.id = s.execution
 		WHERE s.execution = $1 AND s.idx IN ($2, $3)
 		UNION ALL SELECT namespace, shard, NULL, NULL FROM executions WHERE id = $1 AND shard_state IS NOT NULL AND $2 = 0
+		UNION ALL ` + memberBy(`namespace, shard, NULL, NULL`, `$1`) + ` AND $2 = 0
 		UNION ALL SELECT namespace, shard, NULL, NULL FROM history_executions WHERE id = $1 AND shard_state IS NOT NULL AND $2 = 0`)
 
 	qLogChunkInsert = statement(`INSERT INTO log_chunks (execution, shard, token, attempt, first, at, size, body) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`)
@@ -50,7 +51,8 @@ var (
 // logOldest: an attempt that has been silent for long still writes its log; what ended is in history.
 func logOldest(more string) query {
 	return statement(`SELECT execution, shard, token FROM logs WHERE last_at < $1` + more + `
-		AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = logs.execution) ORDER BY last_at LIMIT 1 FOR UPDATE SKIP LOCKED`)
+		AND NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = logs.execution)
+		AND NOT EXISTS (` + memberBy(`1`, `logs.execution`) + `) ORDER BY last_at LIMIT 1 FOR UPDATE SKIP LOCKED`)
 }
 
 // logHead is a row of logs.

@@ -19,6 +19,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 //go:embed migrations/*.sql
@@ -61,6 +62,7 @@ type Store struct {
 	hints    hints
 	renewals renewals
 	singles  singles
+	lots     lots
 	// hearCheck is that of the same name, but in tests.
 	hearCheck time.Duration
 	name      string
@@ -87,7 +89,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, badAddress()
 	}
 	defaults(&c)
-	s := &Store{dsn: parsed, walk: walkRows, hearCheck: hearCheck, name: c.Name, log: c.Log}
+	s := &Store{dsn: parsed, walk: walkRows, lots: lots{least: store.Worthwhile, most: lotsMost}, hearCheck: hearCheck, name: c.Name, log: c.Log}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -17,6 +17,7 @@ var (
 	qWaiting = statement(`SELECT job FROM inbox WHERE partition = $1 AND rank = $2 ORDER BY id LIMIT $3`)
 	qMourned = statement(`SELECT 1 WHERE EXISTS (SELECT 1 FROM cursors WHERE job = $1)
 		OR EXISTS (SELECT 1 FROM executions WHERE namespace = $2 AND job = $3 AND id < $4 AND job_uid = $1)
+		OR EXISTS (SELECT 1 FROM lots WHERE job_uid = $1)
 		OR EXISTS (SELECT 1 FROM history_executions WHERE namespace = $2 AND job = $3 AND id < $4 AND job_uid = $1)`)
 	qForgetRevisions = statement(`DELETE FROM job_revisions WHERE uid = $1 AND revision = ANY(ARRAY
 		(SELECT revision FROM job_revisions WHERE uid = $1 ORDER BY revision LIMIT $2))`)

@@ -80,11 +80,15 @@ func (s *Store) forgetMatched(ctx context.Context, m month) error {
 	})
 }
 
+// liveOfMonth finds what is under way of a month; of a lot, also what may be.
+const liveOfMonth = `SELECT 1 FROM executions WHERE id >= $1::uuid AND id < $2::uuid
+	UNION ALL SELECT 1 FROM lots WHERE last >= $1::uuid AND first < $2::uuid`
+
 // executionsNeeded tells whether an execution of a month ended later, or will end, or a request waits for one. A request
 // that comes between this and the drop finds nothing, as one a moment later would.
 func (s *Store) executionsNeeded(ctx context.Context, m month, before job.Instant) (bool, error) {
 	if live, err := s.exists(ctx, `SELECT 1 FROM inbox WHERE execution >= $1::uuid AND execution < $2::uuid
-		UNION ALL SELECT 1 FROM executions WHERE id >= $1::uuid AND id < $2::uuid`, firstID(job.Instant(m.from)), firstID(job.Instant(m.to))); live || err != nil {
+		UNION ALL `+liveOfMonth, firstID(job.Instant(m.from)), firstID(job.Instant(m.to))); live || err != nil {
 		return live, err
 	}
 	table := "history_executions_" + m.name
@@ -103,7 +107,7 @@ func (s *Store) executionsNeeded(ctx context.Context, m month, before job.Instan
 
 // logsNeeded tells whether a line came later to a log of a month, or an execution of it still runs.
 func (s *Store) logsNeeded(ctx context.Context, m month, before job.Instant) (bool, error) {
-	if live, err := s.exists(ctx, `SELECT 1 FROM executions WHERE id >= $1::uuid AND id < $2::uuid`, firstID(job.Instant(m.from)), firstID(job.Instant(m.to))); live || err != nil {
+	if live, err := s.exists(ctx, liveOfMonth, firstID(job.Instant(m.from)), firstID(job.Instant(m.to))); live || err != nil {
 		return live, err
 	}
 	return s.exists(ctx, `SELECT 1 FROM logs WHERE execution >= $1::uuid AND execution < $2::uuid AND last_at >= $3`,

@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	qNewestLive    = newestIn("executions")
-	qNewestHistory = newestIn("history_executions")
+	qNewestLive = statement(`SELECT * FROM (` + newestIn(`executions`) + `) e UNION ALL SELECT * FROM (` + newestInLots + `) m
+		ORDER BY id DESC LIMIT ` + strconv.Itoa(store.NewestOf))
+	qNewestHistory = statement(newestIn(`history_executions`))
 	qAwaiting      = statement(`SELECT id, job_uid FROM executions
 		WHERE partition BETWEEN $1 AND $1 AND state = 'scheduled' AND reason = 'upstream' AND id > $2 ORDER BY partition, id LIMIT $3`)
 	qMatchedPut = statement(`INSERT INTO execution_parents (execution, parents) SELECT * FROM unnest($1::uuid[], $2::text[])
@@ -23,11 +24,14 @@ var (
 	qMatched          = statement(`SELECT parents FROM execution_parents WHERE execution = $1`)
 )
 
-func newestIn(table string) query {
-	return statement(`SELECT ` + rowColumns + ` FROM ` + table + `
+func newestIn(table string) string {
+	return `SELECT ` + rowColumns + ` FROM ` + table + `
 		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND id >= $3 AND id < $4 AND job_uid = $5
-		ORDER BY namespace DESC, job DESC, id DESC LIMIT ` + strconv.Itoa(store.NewestOf))
+		ORDER BY namespace DESC, job DESC, id DESC LIMIT ` + strconv.Itoa(store.NewestOf)
 }
+
+var newestInLots = membersOf(rowColumns, `lots l`, `l.job_uid = $5 AND l.last >= $3 AND l.first < $4 AND m.id >= $3 AND m.id < $4
+	ORDER BY m.id DESC LIMIT `+strconv.Itoa(store.NewestOf))
 
 // UpstreamPage implements store.Engine.
 func (s *Store) UpstreamPage(ctx context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error) {

@@ -157,7 +157,7 @@ func (c *commit) executions() error {
 
 // put inserts rows, those that are alike by one statement and the rest by the other.
 func (c *commit) put(alike, other *many, rows []store.RowWrite) error {
-	groups, rest := store.GroupCommon(rows)
+	groups, rest := store.GroupCommon(rows, store.Worthwhile)
 	for i := range groups {
 		g := &groups[i]
 		first := []any{int64(g.Partition), g.Namespace, g.Job, g.JobUID[:], g.Revision, g.Pool, g.Handler, string(g.Trigger),

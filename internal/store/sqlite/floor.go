@@ -26,7 +26,7 @@ func (s *Store) RaiseFloor(ctx context.Context, level int) (floor int, err error
 		return floor, err
 	}
 	err = s.write(ctx, rankOwnership, op, func(w *link) error {
-		if _, err := w.one(qFloorPut, []any{int64(level)}, &floor); err != nil || floor < engine.LevelBlocks {
+		if _, err := w.one(qFloorPut, []any{int64(level)}, &floor); err != nil || floor < engine.LevelLots {
 			return err
 		}
 		_, err := w.exec(qFloorMark, int64(store.FloorVersion))

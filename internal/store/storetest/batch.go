@@ -45,6 +45,7 @@ func (h *history) batch(p int) *engine.Batch {
 		Level: pick(h, []int{0, engine.Level})} // old forms of rows and new ones lie beside each other
 	h.takeEntries(b, p)
 	h.planOne(b, p)
+	h.planAlike(b, p)
 	h.advance(b, p)
 	h.rerun(b, p)
 	h.bookkeeping(b, p)
@@ -85,6 +86,24 @@ func (h *history) planOne(b *engine.Batch, p int) {
 		return
 	}
 	h.insert(b, p, &d, job.Execution{ID: id, Trigger: job.TriggerSchedule, PlannedAt: at, Params: d.Spec.Params})
+}
+
+// planAlike makes some executions of a job that begin alike, each granted at once.
+func (h *history) planAlike(b *engine.Batch, p int) {
+	jobs := slices.DeleteFunc(h.jobsOf(p), func(d job.Definition) bool { return d.Spec.ShardTotal() != 1 })
+	if len(jobs) == 0 || h.rng.IntN(4) > 0 {
+		return
+	}
+	d := pick(h, jobs)
+	for range 2 + h.rng.IntN(4) {
+		at := h.instant()
+		e := job.Execution{ID: h.newID(at), Partition: p, Namespace: d.Namespace, Job: d.Name, JobUID: d.UID, Revision: d.Revision, Pool: d.Spec.Pool, Handler: d.Spec.Handler,
+			Trigger: job.TriggerBackfill, PlannedAt: at, CreatedAt: h.clock, StartedAt: h.clock, ShardTotal: 1, State: job.ExecutionRunning}
+		s := job.Shard{Execution: e.ID}
+		h.colour(&s)
+		s.State = job.ShardLeased
+		b.Executions, b.Shards = append(b.Executions, engine.ExecutionWrite{Row: e}), append(b.Shards, engine.ShardWrite{Row: s})
+	}
 }
 
 // jobsOf lists a partition's jobs, newest revision.

@@ -53,7 +53,7 @@ type examCase struct {
 
 func allCases() []examCase {
 	var all []examCase
-	for _, role := range [][]examCase{partitionCases, serverCases, commitCases, engineCases, controlCases, readerCases, byteCases, logCases, jobCases, retentionCases, filterCases, moveCases, followCases, forgetCases, scheduledCases, calendarCases, upstreamCases, givenCases, backfillCases, misfireCases, bulkCases, blockCases, toldCases} {
+	for _, role := range [][]examCase{partitionCases, serverCases, commitCases, engineCases, controlCases, readerCases, byteCases, logCases, jobCases, retentionCases, filterCases, moveCases, followCases, forgetCases, scheduledCases, calendarCases, upstreamCases, givenCases, backfillCases, misfireCases, bulkCases, blockCases, toldCases, lotCases} {
 		all = append(all, role...)
 	}
 	return all

@@ -258,7 +258,7 @@ func (h *history) commit() {
 func (h *history) badCommit() {
 	p := h.ownedPartition()
 	f, b := h.twin.parts[p].Fence, h.batch(p)
-	op := pick(h, []string{"old epoch", "next epoch", "other owner", "seq behind", "seq ahead", "missing entry", "missing forward", "cursor of another", "hand-over of another", "execution guard", "shard guard", "bad text"})
+	op := pick(h, []string{"old epoch", "next epoch", "other owner", "seq behind", "seq ahead", "missing entry", "missing forward", "cursor of another", "hand-over of another", "execution guard", "shard guard", "granted twice", "bad text"})
 	switch op {
 	case "old epoch":
 		f.Epoch--
@@ -284,6 +284,18 @@ func (h *history) badCommit() {
 		} else {
 			b.Cursors = append(b.Cursors, job.Cursor{Job: pick(h, jobs).UID, Schedule: pick(h, []string{"main", "fresh"}), Next: h.instant()})
 		}
+	case "granted twice":
+		live := slices.DeleteFunc(ordered(h.twin.live, byID), func(e job.Execution) bool {
+			return e.Partition != p || e.ShardTotal != 1 || slices.ContainsFunc(b.Executions, func(w engine.ExecutionWrite) bool { return w.Row.ID == e.ID })
+		})
+		if len(live) == 0 {
+			return
+		}
+		e := pick(h, live)
+		e.State = job.ExecutionRunning
+		b.Executions = append(b.Executions, engine.ExecutionWrite{Row: e})
+		b.Shards = append(slices.DeleteFunc(b.Shards, func(w engine.ShardWrite) bool { return w.Row.Execution == e.ID }),
+			engine.ShardWrite{Row: job.Shard{Execution: e.ID, State: job.ShardLeased}})
 	case "bad text":
 		b.Sessions = append(b.Sessions, job.Session{ID: "0.bad", Worker: pick(h, []string{"nul\x00", "no utf-8 \xff"})})
 	case "execution guard":

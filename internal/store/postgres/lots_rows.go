@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+)
+
+// ofMember are the columns that members of a lot do not have in common, by the arrays that they lie in.
+var ofMember = map[string]string{"id": "ids", "planned_at": "planned_at", "request_key": "request_keys", "params": "params",
+	"created_at": "created_at", "started_at": "started_at", "ended_at": "ended_at", "shard": "shards"}
+
+// memberLives is of a member m of a lot l, see membersOf.
+const memberLives = `get_bit(l.gone, m.n - 1) = 0`
+
+const (
+	memberArrays = `l.ids, l.planned_at, l.request_keys, l.params, l.created_at, l.started_at, l.ended_at, l.shards`
+	memberNames  = `id, planned_at, request_key, params, created_at, started_at, ended_at, shard`
+)
+
+// membersOf reads columns of executions from the members of lots l, of which source tells.
+func membersOf(columns, source, condition string) string {
+	return `SELECT ` + memberColumns(columns, func(name string) string { return "m." + name }) + ` FROM ` + source + `
+		CROSS JOIN LATERAL unnest(` + memberArrays + `) WITH ORDINALITY m (` + memberNames + `, n)
+		WHERE ` + memberLives + ` AND ` + condition
+}
+
+// memberBy reads columns of the one member with an id.
+func memberBy(columns, id string) string {
+	return `SELECT ` + memberColumns(columns, func(name string) string { return "l." + ofMember[name] + "[m.n]" }) + ` FROM lots l
+		CROSS JOIN LATERAL (SELECT array_position(l.ids, ` + id + `::uuid) AS n OFFSET 0) m
+		WHERE l.first <= ` + id + `::uuid AND l.last >= ` + id + `::uuid AND ` + memberLives
+}
+
+func memberColumns(columns string, differing func(name string) string) string {
+	names := strings.Split(columns, ",")
+	for i, name := range names {
+		name = strings.TrimSpace(name)
+		switch {
+		case ofMember[name] != "":
+			names[i] = differing(name)
+		case strings.Contains(rowColumns, name):
+			names[i] = "l." + name
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+const oneLot = `l.partition = $1 AND l.seq = $2 AND l.part = $3`
+
+var (
+	qLotInsert = statement(`INSERT INTO lots (ids, planned_at, request_keys, params, created_at, started_at, ended_at, shards, partition, namespace, job, job_uid,
+			revision, pool, handler, trigger, shard_total, state, reason, cancel, round, shard_state, seq, part, first, last, remaining, gone)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, cardinality($1::uuid[]), $27)`)
+	// What comes into a lot as a new execution is nowhere yet. (In another lot it is not: that would have gone to a row.)
+	qLotNew = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE NOT EXISTS
+		(SELECT 1 FROM executions e WHERE e.id = x UNION ALL SELECT 1 FROM history_executions h WHERE h.id = x OFFSET 0))` + guardExecutions)
+	// The shard is as it lies there, or as it is told by place.
+	qLotOut = statement(`WITH done AS (INSERT INTO executions (` + rowColumns + `)
+		SELECT ` + memberColumns(executionColumns, func(name string) string { return "m." + name }) + `, coalesce(m.told_state, l.shard_state), coalesce(m.told, m.shard)
+		FROM lots l CROSS JOIN LATERAL unnest(` + memberArrays + `, $6::text[], $7::text[]) WITH ORDINALITY m (` + memberNames + `, told_state, told, n)
+		WHERE ` + oneLot + ` AND m.n = ANY($4::bigint[]) AND ` + memberLives + ` ON CONFLICT DO NOTHING RETURNING id)` + guard(guardExecution, `cardinality($4)`, `$5::text`))
+	qLotGone = statement(`WITH done AS (UPDATE lots l SET gone = $4, remaining = $5 WHERE ` + oneLot + ` AND l.gone = $6 RETURNING l.seq)` +
+		guard(guardExecution, `1`, `$7::text`))
+	qLotDelete = statement(`WITH done AS (DELETE FROM lots l WHERE ` + oneLot + ` AND l.gone = $4 RETURNING l.seq)` + guard(guardExecution, `1`, `$5::text`))
+)
+
+// fromLots gives members rows of their own, before what is written to those.
+func (c *commit) fromLots() {
+	for _, ch := range c.lots {
+		if len(ch.out) > 0 {
+			states, shards := rowWrites(ch.told).shards()
+			c.add(qLotOut, c.fence.Partition, ch.seq, ch.part, ch.out, job.ExecutionID(ch.ids[0]).UUID(), states, shards)
+		}
+	}
+}
+
+// changeLots notes who is gone, and makes lots of what is granted.
+func (c *commit) changeLots(granted []store.CommonRows) {
+	for _, ch := range c.lots {
+		id := job.ExecutionID(ch.ids[0]).UUID()
+		if left := ch.left - len(ch.went); left > 0 {
+			c.add(qLotGone, c.fence.Partition, ch.seq, ch.part, ch.gone, left, ch.lot.gone, id)
+		} else {
+			c.add(qLotDelete, c.fence.Partition, ch.seq, ch.part, ch.lot.gone, id)
+		}
+	}
+	var fresh, queued rowWrites
+	for part := range granted {
+		g := &granted[part]
+		for i := range g.Rows {
+			if w := g.Rows[i]; w.From == "" {
+				fresh = append(fresh, w)
+			} else {
+				queued = append(queued, w)
+			}
+		}
+		l := &lot{seq: c.batch.Seq, part: part, ids: rowWrites(g.Rows).ids(), gone: make([]byte, (len(g.Rows)+7)/8), left: len(g.Rows)}
+		first, last := l.ids[0], l.ids[0]
+		for _, id := range l.ids {
+			if bytes.Compare(id[:], first[:]) < 0 {
+				first = id
+			}
+			if bytes.Compare(id[:], last[:]) > 0 {
+				last = id
+			}
+		}
+		c.made = append(c.made, l)
+		c.add(qLotInsert, append(commonArgs(g), l.seq, part, first, last, l.gone)...)
+	}
+	if len(fresh) > 0 {
+		c.add(qLotNew, fresh.ids())
+	}
+	if len(queued) > 0 {
+		c.add(qExecutionDelete, queued.ids(), queued.was(), queued.shardWas())
+	}
+	c.dead += int64(len(c.lots) + len(queued))
+}
