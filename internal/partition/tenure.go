@@ -42,7 +42,8 @@ type tenure struct {
 	wake      chan struct{}         // written by anybody
 	expected  atomic.Int32          // pages that will be handed over; written by anybody
 	handed    chan engine.InboxPage // written by anybody; what does not fit in is read
-	committed chan committed        // written by the commit's goroutine
+	sends     chan sending          // written by the runner, closed at its end; one place
+	committed chan committed        // written by commitAll
 	pages     chan page             // written by the readers
 	given     chan struct{}         // asks for the hand-over
 	lost      chan error            // written once, by the renewal or an outranking call
@@ -61,6 +62,7 @@ type tenure struct {
 	reading  reading
 	unread   int // entries in the queue that were handed over
 	last     lastStep
+	polled   time.Duration // mono when a poll was last answered with work; 0: none was
 	commits  int64
 	behind   int           // levels, as the engine was told
 	born     time.Duration // mono
@@ -132,6 +134,7 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		gone:      make(chan engine.ReplyID),
 		wake:      make(chan struct{}, 1),
 		handed:    make(chan engine.InboxPage, 64),
+		sends:     make(chan sending, 1),
 		committed: make(chan committed, 1),
 		pages:     make(chan page, pageKinds),
 		given:     make(chan struct{}, 1),
@@ -156,6 +159,7 @@ func (t *tenure) run(ctx context.Context) (end ending) {
 		close(t.done)
 		cancel()
 		t.refuseAll()
+		close(t.sends)
 		t.wg.Wait()
 	}()
 	t.wg.Go(func() { t.renew(inner) })
@@ -169,6 +173,7 @@ func (t *tenure) run(ctx context.Context) (end ending) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	t.reading.ctx, t.work = inner, work
+	t.wg.Go(t.commitAll)
 	if e := t.begin(); e != nil {
 		return *e
 	}
