@@ -37,7 +37,7 @@ func (n *Node) lookAtInboxes(ctx context.Context) {
 		}
 		for _, p := range n.filled(ctx) {
 			if t := n.seats[p].serving(); t != nil {
-				t.wakeUp()
+				t.lookUp()
 			}
 		}
 		timer.Reset(n.cfg.Lease.Look + n.cfg.Jitter())

@@ -40,6 +40,7 @@ type tenure struct {
 	calls     chan *call            // written by callers
 	gone      chan engine.ReplyID   // written by callers that gave up
 	wake      chan struct{}         // written by anybody
+	found     chan struct{}         // written by the node's look: the inbox has something, which may be on its way here already
 	expected  atomic.Int32          // pages that will be handed over; written by anybody
 	handed    chan engine.InboxPage // written by anybody; what does not fit in is read
 	sends     chan sending          // written by the runner, closed at its end; one place
@@ -133,6 +134,7 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		calls:     make(chan *call),
 		gone:      make(chan engine.ReplyID),
 		wake:      make(chan struct{}, 1),
+		found:     make(chan struct{}, 1),
 		handed:    make(chan engine.InboxPage, 64),
 		sends:     make(chan sending, 1),
 		committed: make(chan committed, 1),
@@ -211,6 +213,8 @@ func (t *tenure) wait(ctx context.Context) *ending {
 		t.enqueueGone(id)
 	case <-t.wake:
 		t.reading.wanted[pageInbox] = true
+	case <-t.found:
+		t.reading.inboxDue = 0
 	case p := <-t.handed:
 		t.takeHanded(p)
 	case p := <-t.pages:
@@ -307,6 +311,14 @@ func (t *tenure) refuseAll() {
 func (t *tenure) lose(err error) {
 	select {
 	case t.lost <- err:
+	default:
+	}
+}
+
+// lookUp says that the inbox is due to be read. What is handed over meanwhile is taken all the same, as behind no hint of others.
+func (t *tenure) lookUp() {
+	select {
+	case t.found <- struct{}{}:
 	default:
 	}
 }
