@@ -6,6 +6,7 @@ import (
 
 	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // flight is a step whose commit is on the way or waits for its turn.
@@ -69,13 +70,24 @@ func (t *tenure) send(f *flight) *ending {
 	}
 	f.sent = t.seat.n.mono()
 	t.flight = f
-	fence := t.fence()
-	ctx, cancel := context.WithTimeout(t.work, t.cfg.Lease.OwnerTTL)
-	t.wg.Go(func() {
-		defer cancel()
-		t.committed <- committed{t.cfg.Store.Commit(ctx, fence, &f.batch)}
-	})
+	t.sends <- sending{t.fence(), &f.batch}
 	return nil
+}
+
+// sending is a commit on its way to the database.
+type sending struct {
+	fence store.Fence
+	batch *engine.Batch
+}
+
+// commitAll sends commits until the tenure ends. It is one goroutine for all of them: a new one each time would grow its stack anew.
+func (t *tenure) commitAll() {
+	for s := range t.sends {
+		ctx, cancel := context.WithTimeout(t.work, t.cfg.Lease.OwnerTTL)
+		err := t.cfg.Store.Commit(ctx, s.fence, s.batch)
+		cancel()
+		t.committed <- committed{err}
+	}
 }
 
 // landed takes in the outcome of the commit on the way, performs its effects and sends the next.
@@ -144,6 +156,9 @@ func (t *tenure) deliver(a engine.Answer) {
 		return
 	}
 	delete(t.waiters, a.Reply)
+	if p, is := a.Value.(*engine.Polled); is && len(p.Assignments) > 0 {
+		t.polled = t.seat.n.mono()
+	}
 	if err, ok := a.Value.(*job.Error); ok {
 		c.answer <- answered{err: err}
 		return

@@ -120,6 +120,9 @@ func (n *Node) runAround(ctx context.Context, wg *sync.WaitGroup) {
 		wg.Go(func() { n.members.beat(ctx) })
 		wg.Go(func() { n.members.reach(ctx) })
 	}
+	if n.inboxes() != nil {
+		wg.Go(func() { n.lookAtInboxes(ctx) })
+	}
 	if n.hinter.store != nil {
 		wg.Go(func() { n.sendHints(ctx) })
 		wg.Go(func() { n.hear(ctx) })

@@ -46,7 +46,7 @@ type reading struct {
 	upstream wishes[engine.UpstreamAsk]
 	awaiting engine.WantAwaiting
 	stuck    int           // entries of the newest inbox page that stay there: unknown to the engine, or set aside
-	inboxDue time.Duration // mono of the next look at the inbox
+	inboxDue time.Duration // mono when the inbox is read unasked
 	begun    time.Duration // mono when the newest reader was started
 }
 
@@ -158,7 +158,7 @@ func (t *tenure) startReader(kind int, now time.Duration) {
 	var get func(ctx context.Context) (engine.Event, bool, error)
 	switch kind {
 	case pageInbox:
-		r.inboxDue = now + t.cfg.Lease.Look + t.cfg.Jitter()
+		r.inboxDue = now + t.seat.n.inboxEach() + t.cfg.Jitter()
 		limit := t.cfg.InboxPage + r.stuck // what stays must not take the place of what is newer
 		get = func(ctx context.Context) (engine.Event, bool, error) {
 			pg, err := st.InboxPage(ctx, p, limit)

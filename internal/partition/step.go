@@ -75,7 +75,7 @@ func (t *tenure) mayStep() int {
 		return t.mayStepAlone(now)
 	case t.flight == nil && t.reading.soon(now, t.cfg.Gather):
 		return -1 // a page is about to arrive: take it with the rest
-	case t.flight == nil && t.untilHanded(now) > 0:
+	case t.flight == nil && (t.untilHanded(now) > 0 || t.untilPolled(now) > 0):
 		return -1 // likewise
 	case t.flight != nil:
 		// What comes while a commit is on the way forms the next group. A beat is worth a step of its
@@ -148,6 +148,26 @@ func (t *tenure) untilGathered(now time.Duration) time.Duration {
 	return t.queue[0].at + t.cfg.Gather - now
 }
 
+// untilPolled is how long what is queued may wait for the next poll of a worker that has just been given work, when no other poll hangs:
+// what is created meanwhile is then granted in the same commit. Else it is written as queued, and written anew one commit later.
+func (t *tenure) untilPolled(now time.Duration) time.Duration {
+	wait := t.polled + t.cfg.Gather - now
+	if wait <= 0 || t.polled == 0 || len(t.queue) == 0 || len(t.queue) >= t.cfg.MaxEvents || t.hasBeat() || t.pollHangs() {
+		return 0
+	}
+	return wait
+}
+
+// pollHangs tells whether a poll hangs, or waits to be stepped.
+func (t *tenure) pollHangs() bool {
+	for _, c := range t.waiters {
+		if _, is := c.event.(engine.Poll); is {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.queue, func(it item) bool { _, is := it.event.(engine.Poll); return is })
+}
+
 // sleepFor is how long the runner may wait for something to happen.
 func (t *tenure) sleepFor() time.Duration {
 	now := t.seat.n.mono()
@@ -158,7 +178,7 @@ func (t *tenure) sleepFor() time.Duration {
 		if len(t.queue) > 0 {
 			work = min(work, t.untilGathered(now))
 		}
-		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather), t.untilHanded(now)))
+		d = min(d, max(work, t.reading.untilLate(now, t.cfg.Gather), t.untilHanded(now), t.untilPolled(now)))
 	}
 	return max(d, 0)
 }

@@ -40,9 +40,11 @@ type tenure struct {
 	calls     chan *call            // written by callers
 	gone      chan engine.ReplyID   // written by callers that gave up
 	wake      chan struct{}         // written by anybody
+	found     chan struct{}         // written by the node's look: the inbox has something, which may be on its way here already
 	expected  atomic.Int32          // pages that will be handed over; written by anybody
 	handed    chan engine.InboxPage // written by anybody; what does not fit in is read
-	committed chan committed        // written by the commit's goroutine
+	sends     chan sending          // written by the runner, closed at its end; one place
+	committed chan committed        // written by commitAll
 	pages     chan page             // written by the readers
 	given     chan struct{}         // asks for the hand-over
 	lost      chan error            // written once, by the renewal or an outranking call
@@ -61,6 +63,7 @@ type tenure struct {
 	reading  reading
 	unread   int // entries in the queue that were handed over
 	last     lastStep
+	polled   time.Duration // mono when a poll was last answered with work; 0: none was
 	commits  int64
 	behind   int           // levels, as the engine was told
 	born     time.Duration // mono
@@ -131,7 +134,9 @@ func newTenure(s *seat, row store.PartitionRow, tr *trust) *tenure {
 		calls:     make(chan *call),
 		gone:      make(chan engine.ReplyID),
 		wake:      make(chan struct{}, 1),
+		found:     make(chan struct{}, 1),
 		handed:    make(chan engine.InboxPage, 64),
+		sends:     make(chan sending, 1),
 		committed: make(chan committed, 1),
 		pages:     make(chan page, pageKinds),
 		given:     make(chan struct{}, 1),
@@ -156,6 +161,7 @@ func (t *tenure) run(ctx context.Context) (end ending) {
 		close(t.done)
 		cancel()
 		t.refuseAll()
+		close(t.sends)
 		t.wg.Wait()
 	}()
 	t.wg.Go(func() { t.renew(inner) })
@@ -169,6 +175,7 @@ func (t *tenure) run(ctx context.Context) (end ending) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	t.reading.ctx, t.work = inner, work
+	t.wg.Go(t.commitAll)
 	if e := t.begin(); e != nil {
 		return *e
 	}
@@ -206,6 +213,8 @@ func (t *tenure) wait(ctx context.Context) *ending {
 		t.enqueueGone(id)
 	case <-t.wake:
 		t.reading.wanted[pageInbox] = true
+	case <-t.found:
+		t.reading.inboxDue = 0
 	case p := <-t.handed:
 		t.takeHanded(p)
 	case p := <-t.pages:
@@ -302,6 +311,14 @@ func (t *tenure) refuseAll() {
 func (t *tenure) lose(err error) {
 	select {
 	case t.lost <- err:
+	default:
+	}
+}
+
+// lookUp says that the inbox is due to be read. What is handed over meanwhile is taken all the same, as behind no hint of others.
+func (t *tenure) lookUp() {
+	select {
+	case t.found <- struct{}{}:
 	default:
 	}
 }

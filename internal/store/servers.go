@@ -45,6 +45,12 @@ type Lineage interface {
 	Lineage(ctx context.Context) (string, error)
 }
 
+// Inboxes is a store for which it is cheaper to look at many inboxes at once than to read each.
+type Inboxes interface {
+	// InboxesFilled tells which of some partitions have an entry in their inbox.
+	InboxesFilled(ctx context.Context, partitions []int) ([]int, error)
+}
+
 // Hints is a store that can wake other servers. Hints may be lost and come twice (R11).
 type Hints interface {
 	// Hint says that the inbox of a partition has something, or that it was released.

@@ -12,13 +12,12 @@ import (
 // Rows of the inbox that hold many triggers, see store.Bulk. Numbers are drawn from the sequence of the others; a row holds
 // those that follow each other. (An owner alone takes entries of its partition, so that what it took may be read before a commit.)
 var (
-	qEntryNumbers = statement(`SELECT nextval(pg_get_serial_sequence('inbox', 'id')) FROM generate_series(1, $1)`)
-	qBulkInsert   = statement(`INSERT INTO inbox (id, partition, rank, kind, namespace, job, execution, payload, items) OVERRIDING SYSTEM VALUE
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`)
-	qBulkRows = statement(`SELECT id, items, coalesce(taken, '') FROM inbox
+	qEntryNumbers = statement(`SELECT nextval(s.of) FROM (SELECT pg_get_serial_sequence('inbox', 'id')::regclass AS of OFFSET 0) s, generate_series(1, $1)`)
+	qBulkRows     = statement(`SELECT id, items, coalesce(taken, '') FROM inbox
 		WHERE partition BETWEEN $1 AND $1 AND id BETWEEN $2 AND $3 AND items IS NOT NULL ORDER BY partition, id`)
-	qBulkDelete = statement(`WITH done AS (DELETE FROM inbox WHERE id = $1 AND partition + 0 = $2 AND coalesce(taken, '') = $3 RETURNING id)` +
-		guard(guardEntry, `1`, `$1::text`))
+	qBulkDelete = statement(`WITH done AS (DELETE FROM inbox WHERE ` +
+		keyed(`unnest($1::bigint[], $3::text[]) u (id, taken)`, `inbox`, `t.id = u.id AND t.partition + 0 = $2 AND coalesce(t.taken, '') = u.taken`) + ` RETURNING id)` +
+		guard(guardEntry, `cardinality($1)`, entryMissing))
 	qBulkTake = statement(`WITH done AS (UPDATE inbox SET taken = $4 WHERE id = $1 AND partition + 0 = $2 AND coalesce(taken, '') = $3 RETURNING id)` +
 		guard(guardEntry, `1`, `$1::text`))
 	qBulkOf      = statement(`SELECT ` + bulkColumns + ` FROM inbox WHERE execution BETWEEN $1 AND $2 AND items IS NOT NULL`)
@@ -122,14 +121,6 @@ func bulkEntry(l *link, partition int, id int64) (found *entry, err error) {
 		})
 	})
 	return found, err
-}
-
-func bulkPending(l *link, id int64) (pending bool, err error) {
-	err = eachOfBulk(l, id, func(*bulkRow) error {
-		pending = true
-		return nil
-	})
-	return pending, err
 }
 
 // findBulk divides what the batch consumes into entries that lie in rows with others, and the rest.

@@ -299,12 +299,17 @@ func (c *commit) forgetKeys(ctx context.Context) error {
 
 // entries takes what the batch consumes out of the inbox.
 func (c *commit) entries() error {
+	var whole []int64 // rows of which nothing is left
+	var was []string
 	for i := range c.taken {
 		if t := &c.taken[i]; t.Now == "" {
-			c.add(qBulkDelete, t.ID, c.fence.Partition, t.Taken)
+			whole, was = append(whole, t.ID), append(was, t.Taken)
 		} else {
 			c.add(qBulkTake, t.ID, c.fence.Partition, t.Taken, t.Now)
 		}
+	}
+	if len(whole) > 0 {
+		c.add(qBulkDelete, whole, c.fence.Partition, was)
 	}
 	if len(c.consumed) > 0 {
 		c.add(qConsume, c.consumed, c.fence.Partition)

@@ -243,15 +243,18 @@ func (s *Store) Ask(ctx context.Context, a store.Ask) (store.Written, error) {
 	return out, nil
 }
 
-// EntryPending implements store.Control.
+// EntryPending implements store.Control. Requests that wait for long ask this again and again, most of them when the machine has no
+// time for it: it takes one way to the database.
 func (s *Store) EntryPending(ctx context.Context, entry int64) (pending bool, err error) {
-	err = s.look(ctx, "read inbox", func(r *link) error {
-		var one int64
-		if pending, err = r.one(qPending, []any{entry}, &one); err == nil && !pending {
-			pending, err = bulkPending(r, entry)
-		}
+	from, to := store.BulkRange([]int64{entry})
+	err = s.askOf(ctx, s.lists, "read inbox", question{qPending, []any{entry}, func(pgx.Rows) error {
+		pending = true
+		return nil
+	}}, question{qBulkOfEntry, []any{from, to}, func(rows pgx.Rows) error {
+		r, err := scanBulk(rows)
+		pending = pending || err == nil && r.Waits(entry)
 		return err
-	})
+	}})
 	return pending, err
 }
 

@@ -16,7 +16,8 @@ import (
 var (
 	qInbox = statement(`SELECT ` + entryColumns + `, items, taken FROM inbox
 		WHERE partition BETWEEN $1 AND $1 ORDER BY partition, rank, id LIMIT $2`)
-	qPlaces = statement(`SELECT j.uid, ` + plannerOf + `, j.partition, j.revision FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
+	qInboxesFilled = statement(`SELECT p FROM unnest($1::integer[]) p WHERE EXISTS (SELECT 1 FROM inbox WHERE partition BETWEEN p AND p OFFSET 0)`)
+	qPlaces        = statement(`SELECT j.uid, ` + plannerOf + `, j.partition, j.revision FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
 	qQueuedOf = statement(`SELECT id FROM executions
 		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND job_uid = $3 AND partition = $4 AND state IN ('queued', 'scheduled')
@@ -25,6 +26,19 @@ var (
 
 // errMore says that a page needs more than can be asked at once.
 var errMore = errors.New("more is to be read")
+
+var _ store.Inboxes = (*Store)(nil)
+
+// InboxesFilled implements store.Inboxes.
+func (s *Store) InboxesFilled(ctx context.Context, partitions []int) (filled []int, err error) {
+	err = s.ask(ctx, "look at inboxes", question{qInboxesFilled, []any{partitions}, func(rows pgx.Rows) error {
+		var p int
+		err := rows.Scan(&p)
+		filled = append(filled, p)
+		return err
+	}})
+	return filled, err
+}
 
 // InboxPage implements store.Engine.
 func (s *Store) InboxPage(ctx context.Context, partition, limit int) (engine.InboxPage, error) {

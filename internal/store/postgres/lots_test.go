@@ -116,7 +116,7 @@ func TestLotsOfTwoServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row, err := s.AcquirePartition(t.Context(), rows[0], who, 1)
+		row, err := s.AcquirePartition(t.Context(), rows[0], who, 1, engine.Level)
 		if err != nil {
 			t.Fatal(err)
 		}

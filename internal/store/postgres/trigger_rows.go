@@ -3,6 +3,7 @@ package postgres
 import (
 	"github.com/jackc/pgx/v5"
 
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -18,8 +19,23 @@ func (w *triggers) payload(n int) payload {
 // run is entries that lie in one row.
 type run struct{ from, n int }
 
+// entryRows are rows of inboxes, by column.
+type entryRows struct {
+	numbers                     []int64
+	partitions                  []int32
+	kinds, namespaces, payloads []string
+	uids, ids                   [][16]byte
+	items                       []*int32 // nil: the row holds one entry
+}
+
+func (r *entryRows) add(out *store.Triggered, number int64, kind string, d *job.Definition, id job.ExecutionID, payload string, items *int32) {
+	r.numbers, r.partitions = append(r.numbers, number), append(r.partitions, int32(out.Partition)) //nolint:gosec // there are at most 4096
+	r.kinds, r.namespaces, r.payloads = append(r.kinds, kind), append(r.namespaces, d.Namespace), append(r.payloads, payload)
+	r.uids, r.ids, r.items = append(r.uids, d.UID), append(r.ids, id), append(r.items, items)
+}
+
 // bulk puts n entries into one row.
-func (w *triggers) bulk(from, n int) question {
+func (w *triggers) bulk(rows *entryRows, from, n int) {
 	w.rows = append(w.rows, run{from, n})
 	first := w.entries[from]
 	t := &w.all[first]
@@ -29,56 +45,48 @@ func (w *triggers) bulk(from, n int) question {
 		p := w.payload(from + i)
 		b.Items[i] = store.BulkItem{Execution: w.all[w.entries[from+i]].Execution, Key: p.Key, Params: p.Params, Kept: p.Kept}
 	}
-	return question{qBulkInsert, []any{w.numbers[from+n-1], w.out[first].Partition, entryRest, store.KindBulk, t.Namespace, d.UID[:],
-		[16]byte(store.FirstOf(b.Items)), string(b.Append(nil)), n}, nil}
+	items := int32(n) //nolint:gosec // at most store.BulkItems
+	rows.add(&w.out[first], w.numbers[from+n-1], store.KindBulk, d, store.FirstOf(b.Items), string(b.Append(nil)), &items)
 }
 
-// singles puts entries into rows of their own.
-func (w *triggers) singles() ([]question, error) {
-	var numbers []int64
-	var partitions []int32
-	var kinds, namespaces, payloads []string
-	var uids, ids [][]byte
-	for _, n := range w.alone {
-		i := w.entries[n]
-		t := &w.all[i]
-		text, err := encode(w.payload(n))
-		if err != nil {
-			return nil, err
-		}
-		d := w.jobs[[2]string{t.Namespace, t.Job}]
-		numbers, partitions = append(numbers, w.out[i].Entry), append(partitions, int32(w.out[i].Partition)) //nolint:gosec // there are at most 4096
-		kinds, namespaces, payloads = append(kinds, string(t.Request.TriggerKind())), append(namespaces, t.Namespace), append(payloads, text)
-		uids, ids = append(uids, d.UID[:]), append(ids, t.Execution[:])
+// single puts an entry into a row of its own.
+func (w *triggers) single(rows *entryRows, n int) error {
+	w.alone = append(w.alone, n)
+	w.params[n] = store.Compact(w.params[n])
+	i := w.entries[n]
+	t := &w.all[i]
+	text, err := encode(w.payload(n))
+	if err != nil {
+		return err
 	}
-	switch {
-	case len(ids) == 0:
-		return nil, nil
-	case len(w.numbers) > 0:
-		return []question{{qEntriesPut, []any{numbers, partitions, entryRest, kinds, namespaces, uids, ids, payloads}, nil}}, nil
-	default:
-		return []question{{qEntriesInsert, []any{partitions, entryRest, kinds, namespaces, uids, ids, payloads}, func(rows pgx.Rows) error {
-			return rows.Scan(&w.out[w.entries[0]].Entry)
-		}}}, nil
-	}
+	rows.add(&w.out[i], w.out[i].Entry, string(t.Request.TriggerKind()), w.jobs[[2]string{t.Namespace, t.Job}], t.Execution, text, nil)
+	return nil
 }
 
-// seqsNow asks how far the partitions of the entries are.
-func (w *triggers) seqsNow() (all []question) {
-	for _, i := range w.entries {
-		p := w.out[i].Partition
-		if _, asked := w.seqs[p]; asked || w.all[i].Told == nil {
-			continue
-		}
-		w.seqs[p] = -1
-		all = append(all, question{qSeq, []any{p}, func(rows pgx.Rows) error {
-			var seq, token int64
-			err := rows.Scan(&seq, &token)
-			w.seqs[p] = seq
-			return err
-		}})
+// put writes the rows, each of which gets its number now if none of them has one.
+func (w *triggers) put(r *entryRows) question {
+	if len(w.numbers) > 0 {
+		return question{qEntriesPut, []any{r.numbers, r.partitions, entryRest, r.kinds, r.namespaces, r.uids, r.ids, r.payloads, r.items},
+			func(rows pgx.Rows) error { return w.note(rows, new(int64)) }}
 	}
-	return all
+	next := 0
+	return question{qEntriesInsert, []any{r.partitions, entryRest, r.kinds, r.namespaces, r.uids, r.ids, r.payloads}, func(rows pgx.Rows) error {
+		next++
+		return w.note(rows, &w.out[w.entries[next-1]].Entry)
+	}}
+}
+
+// note takes in the number of an entry that was put in, and how far its partition is. Where several say that, the least counts.
+func (w *triggers) note(rows pgx.Rows, entry *int64) error {
+	var p int
+	var seq int64
+	if err := rows.Scan(entry, &p, &seq); err != nil {
+		return err
+	}
+	if was, known := w.seqs[p]; !known || seq < was {
+		w.seqs[p] = seq
+	}
+	return nil
 }
 
 // tell says what owners need to know of the entries, once they are committed. None of them is there before that, so that the
@@ -98,7 +106,7 @@ func (w *triggers) tell(known *singles) {
 	}
 	for n, i := range w.entries {
 		t, out := &w.all[i], &w.out[i]
-		if seq, known := w.seqs[out.Partition]; known && seq >= 0 {
+		if seq, known := w.seqs[out.Partition]; known {
 			store.Tell(t, out.Written, seq, w.jobs[[2]string{t.Namespace, t.Job}], w.params[n])
 		}
 	}

@@ -31,11 +31,14 @@ var (
 	qEntriesInsert = statement(`INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
 		SELECT a.partition, $2, a.kind, a.namespace, a.job, a.execution, a.payload
 		FROM unnest($1::integer[], $3::text[], $4::text[], $5::uuid[], $6::uuid[], $7::text[]) WITH ORDINALITY AS a (partition, kind, namespace, job, execution, payload, n)
-		ORDER BY a.n RETURNING id`)
-	qEntriesPut = statement(`INSERT INTO inbox (id, partition, rank, kind, namespace, job, execution, payload) OVERRIDING SYSTEM VALUE
-		SELECT a.id, a.partition, $3, a.kind, a.namespace, a.job, a.execution, a.payload
-		FROM unnest($1::bigint[], $2::integer[], $4::text[], $5::text[], $6::uuid[], $7::uuid[], $8::text[]) AS a (id, partition, kind, namespace, job, execution, payload)`)
+		ORDER BY a.n ` + entrySaid)
+	qEntriesPut = statement(`INSERT INTO inbox (id, partition, rank, kind, namespace, job, execution, payload, items) OVERRIDING SYSTEM VALUE
+		SELECT a.id, a.partition, $3, a.kind, a.namespace, a.job, a.execution, a.payload, a.items
+		FROM unnest($1::bigint[], $2::integer[], $4::text[], $5::text[], $6::uuid[], $7::uuid[], $8::text[], $9::integer[]) AS a (id, partition, kind, namespace, job, execution, payload, items) ` + entrySaid)
 )
+
+// entrySaid is what a new entry's owner needs to know of it, see triggers.note.
+const entrySaid = `RETURNING id, partition, (SELECT p.seq FROM partitions p WHERE p.id = inbox.partition)`
 
 // Trigger implements store.Control.
 func (s *Store) Trigger(ctx context.Context, t store.Trigger, partition func(job.Definition) int) (store.Triggered, error) {
@@ -74,7 +77,7 @@ type triggers struct {
 	keys      map[[3]string]*usedKey
 	entries   []int // places of those that are no repeats
 	params    []json.RawMessage
-	numbers   []int64       // for entries, in their order; a single trigger gets one when it is written
+	numbers   []int64       // for entries, in their order; where none lie in one row, they get them when they are written
 	alone     []int         // places of entries with a row of their own
 	rows      []run         // of others
 	seqs      map[int]int64 // newest commits, by partition
@@ -140,9 +143,9 @@ func (w *triggers) holdJobs() error {
 	}
 }
 
-// withNumbers asks for the numbers of several entries, too, if that was not done.
+// withNumbers asks for the numbers of entries, too, if some may lie in one row and that was not done.
 func (w *triggers) withNumbers(q question) []question {
-	if len(w.all) == 1 || len(w.numbers) > 0 {
+	if len(w.numbers) > 0 || !w.someAlike() {
 		return []question{q}
 	}
 	return []question{q, {qEntryNumbers, []any{len(w.all)}, func(rows pgx.Rows) error {
@@ -151,6 +154,16 @@ func (w *triggers) withNumbers(q question) []question {
 		w.numbers = append(w.numbers, id)
 		return err
 	}}}
+}
+
+// someAlike tells whether any two that follow each other may lie in one row.
+func (w *triggers) someAlike() bool {
+	for i := 1; i < len(w.all); i++ {
+		if store.Alike(&w.all[i-1], &w.all[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // putKeys keeps the keys that are new, and finds out what the others made. One that a sweep or a deletion of its job
@@ -240,37 +253,35 @@ func (w *triggers) decide(i int) error {
 	return nil
 }
 
-// addEntries puts what is no repeat into the inboxes: those that lie in a row with others, and the rest at once. Without repeats
-// nothing follows, and they go along with COMMIT.
+// addEntries puts what is no repeat into the inboxes, in one statement. Without repeats nothing follows, and it goes along with COMMIT.
 func (w *triggers) addEntries() error {
-	var rows []question
 	for i, at := range w.entries {
 		if len(w.numbers) > 0 {
 			w.out[at].Entry = w.numbers[i]
 		}
 	}
+	var rows entryRows
 	for from := 0; from < len(w.entries); {
 		first := &w.all[w.entries[from]]
 		n := store.Run(len(w.entries)-from, func(i int) bool {
-			return store.Alike(first, &w.all[w.entries[from+i]]) && w.numbers[from+i] == w.numbers[from]+int64(i)
+			return len(w.numbers) > 0 && store.Alike(first, &w.all[w.entries[from+i]]) && w.numbers[from+i] == w.numbers[from]+int64(i)
 		}, func(i int) int { return len(w.params[from+i]) })
-		if n == 1 {
-			w.alone = append(w.alone, from)
-			w.params[from] = store.Compact(w.params[from])
-		} else {
-			rows = append(rows, w.bulk(from, n))
+		if n > 1 {
+			w.bulk(&rows, from, n)
+		} else if err := w.single(&rows, from); err != nil {
+			return err
 		}
 		from += n
 	}
-	singles, err := w.singles()
-	if rows = append(rows, singles...); err != nil || len(rows) == 0 {
-		return err
-	}
-	if len(w.entries) == len(w.all) {
-		w.last = append(append(w.last, rows...), w.seqsNow()...)
+	if len(rows.ids) == 0 {
 		return nil
 	}
-	_, err = w.ask(rows...)
+	put := w.put(&rows)
+	if len(w.entries) == len(w.all) {
+		w.last = append(w.last, put)
+		return nil
+	}
+	_, err := w.ask(put)
 	return err
 }
 
