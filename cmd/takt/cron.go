@@ -322,15 +322,27 @@ said on standard error.
 	return cmd
 }
 
-// cronInstant reads an instant of a flag; a text without an offset is read on the clocks of the zone.
+// cronInstant reads an instant of a flag; a text without an offset is read on the clocks of the zone. Of a reading that they show
+// twice, --to means the last and any other the first.
 func cronInstant(flag, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Now(), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return at, nil
+		at, err := time.ParseInLocation(layout, text, zone)
+		if err != nil {
+			continue
 		}
+		if reading, err := time.Parse(layout, text); err == nil && layout != time.RFC3339 {
+			if all, _ := schedule.Readings(zone, reading); len(all) > 0 {
+				at = all[0]
+				if flag == "--to" {
+					at = all[len(all)-1]
+				}
+				at = at.In(zone)
+			}
+		}
+		return at, nil
 	}
 	return time.Time{}, usage(fmt.Sprintf("%s %.64q: it must be an instant such as 2026-03-08T00:00:00Z or 2026-03-08T00:00", flag, text))
 }

@@ -108,7 +108,7 @@ func (r *BackfillRequest) ends(b *job.Backfill, zone *time.Location) (err error)
 	if b.From, err = instantOf(r.From, zone); err != nil {
 		return underFieldOf(err, "from")
 	}
-	if b.To, err = instantOf(r.To, zone); err != nil {
+	if b.To, err = lastInstantOf(r.To, zone); err != nil {
 		return underFieldOf(err, "to")
 	}
 	return nil

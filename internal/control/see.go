@@ -86,16 +86,28 @@ func zoneOf(d *job.Definition) *time.Location {
 }
 
 // instantOf reads an instant; a text without an offset is read on the clocks of the zone. A reading that a step of them skipped is
-// the first instant behind it.
-func instantOf(text string, zone *time.Location) (job.Instant, error) {
+// the first instant behind it, of one that they show twice the first is meant.
+func instantOf(text string, zone *time.Location) (job.Instant, error) { return readInstant(text, zone, false) }
+
+// lastInstantOf is instantOf for the end of a range: of a reading that comes twice the last is meant.
+func lastInstantOf(text string, zone *time.Location) (job.Instant, error) {
+	return readInstant(text, zone, true)
+}
+
+func readInstant(text string, zone *time.Location, last bool) (job.Instant, error) {
 	for _, layout := range append([]string{time.RFC3339Nano}, readings...) {
 		at, err := time.ParseInLocation(layout, text, zone)
 		if reading, is := readingOf(text); is && err == nil {
-			if _, step := schedule.Readings(zone, reading); step != nil {
+			switch all, step := schedule.Readings(zone, reading); {
+			case step != nil:
 				at = step.At
+			case last:
+				at = all[len(all)-1]
+			default:
+				at = all[0]
 			}
 		}
-		if err == nil && at.Year() >= 1970 && at.Year() <= 9999 && at.Unix() > 0 {
+		if err == nil && at.Unix() > 0 && at.Add(24*time.Hour).UTC().Year() <= 9999 { // in each zone
 			return job.InstantOf(at), nil
 		}
 	}
