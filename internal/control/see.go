@@ -87,7 +87,9 @@ func zoneOf(d *job.Definition) *time.Location {
 
 // instantOf reads an instant; a text without an offset is read on the clocks of the zone. A reading that a step of them skipped is
 // the first instant behind it, of one that they show twice the first is meant.
-func instantOf(text string, zone *time.Location) (job.Instant, error) { return readInstant(text, zone, false) }
+func instantOf(text string, zone *time.Location) (job.Instant, error) {
+	return readInstant(text, zone, false)
+}
 
 // lastInstantOf is instantOf for the end of a range: of a reading that comes twice the last is meant.
 func lastInstantOf(text string, zone *time.Location) (job.Instant, error) {
