@@ -45,9 +45,10 @@ type reading struct {
 	shards   wishes[engine.ShardRef]
 	upstream wishes[engine.UpstreamAsk]
 	awaiting engine.WantAwaiting
-	stuck    int           // entries of the newest inbox page that stay there: unknown to the engine, or set aside
-	inboxDue time.Duration // mono when the inbox is read unasked
-	begun    time.Duration // mono when the newest reader was started
+	stuck    int                     // entries of the newest inbox page that stay there: unknown to the engine, set aside, or waiting
+	since    map[int64]time.Duration // mono when those of that page were first seen
+	inboxDue time.Duration           // mono when the inbox is read unasked
+	begun    time.Duration           // mono when the newest reader was started
 }
 
 // wishes are ids that are to be read, and those that are being read.
@@ -238,8 +239,10 @@ func (t *tenure) arrived(p page) {
 		return
 	}
 	if inbox, is := p.event.(engine.InboxPage); is {
-		was := r.stuck
-		r.stuck = t.stuck(inbox.Entries)
+		was, fresh := r.stuck, false
+		if r.stuck, fresh = t.stuck(inbox.Entries); !fresh && p.full { // what is in the way may be on its way out, or wait: no reason to look without end
+			r.retry[pageInbox] = t.seat.n.mono() + t.cfg.Lease.Look/10
+		}
 		r.wanted[pageInbox] = r.wanted[pageInbox] || p.full && (len(inbox.Entries) > r.stuck || r.stuck > was)
 	}
 	for _, ev := range t.digestible(p.event) {

@@ -253,13 +253,22 @@ func split[T any](rows []T, single bool, bad func(*T) bool) (parts [][]T, rest [
 	return parts, rest
 }
 
-// stuck counts the entries that nothing will take out of the inbox.
-func (t *tenure) stuck(entries []engine.Entry) int {
-	n := 0
+// stuck counts the entries that nothing will take out of the inbox, or that have been there for two looks: they wait for something,
+// such as a job that is to move here. fresh: some were not in the page before.
+func (t *tenure) stuck(entries []engine.Entry) (n int, fresh bool) {
+	r, now := &t.reading, t.seat.n.mono()
+	since := make(map[int64]time.Duration, len(entries))
 	for i := range entries {
-		if !entries[i].Kind.Known() || t.bad(entryKey(entries[i].ID)) {
+		id := entries[i].ID
+		first, was := r.since[id]
+		if !was {
+			first, fresh = now, true
+		}
+		since[id] = first
+		if !entries[i].Kind.Known() || t.bad(entryKey(id)) || now-first >= 2*t.cfg.Lease.Look {
 			n++
 		}
 	}
-	return n
+	r.since = since
+	return n, fresh
 }

@@ -89,7 +89,7 @@ func (c *scripted) Step(now engine.Now, events []engine.Event) engine.Result {
 				if e.Kind == kindPanics {
 					panic("a bad entry")
 				}
-				if !e.Kind.Known() {
+				if !e.Kind.Known() || e.Kind == engine.EntryBackfill { // which waits for something here
 					continue
 				}
 				c.eaten[e.ID] = true
