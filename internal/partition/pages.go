@@ -239,8 +239,9 @@ func (t *tenure) arrived(p page) {
 		return
 	}
 	if inbox, is := p.event.(engine.InboxPage); is {
-		was, fresh := r.stuck, false
-		if r.stuck, fresh = t.stuck(inbox.Entries); !fresh && p.full { // what is in the way may be on its way out, or wait: no reason to look without end
+		was := r.stuck
+		stuck, fresh := t.stuck(inbox.Entries)
+		if r.stuck = stuck; !fresh && p.full { // what is in the way may be on its way out, or wait: no reason to look without end
 			r.retry[pageInbox] = t.seat.n.mono() + t.cfg.Lease.Look/10
 		}
 		r.wanted[pageInbox] = r.wanted[pageInbox] || p.full && (len(inbox.Entries) > r.stuck || r.stuck > was)
