@@ -78,6 +78,11 @@ func (t *town) errands() {
 			JobUID: def.UID, Revision: def.Revision, At: t.wall()}
 		b.To = t.wall().Add(-time.Duration(10+t.r.IntN(20)) * time.Second)
 		b.From = b.To.Add(-time.Duration(t.r.IntN(30)) * time.Second)
+		for _, o := range *t.db().backfills {
+			if o.JobUID == j.uid && !o.Progress.State.Ended() {
+				return // as the store refuses it
+			}
+		}
 		for _, c := range t.db().cursorsOf(j.uid) {
 			if c.Revision != def.Revision || c.Next != 0 && c.Next <= b.To || c.Owed != 0 && c.Owed <= b.To {
 				return // as the store refuses it
