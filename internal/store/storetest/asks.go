@@ -125,6 +125,7 @@ func (h *history) triggerLost() {
 	t := h.newTrigger()
 	h.number++
 	t.Key = store.RequestKey{Namespace: t.Namespace, Operation: "trigger/" + t.Job, Key: fmt.Sprintf("lost-%d", h.number), Hash: "h"}
+	t.Request.Key = t.Key.Key // as whoever writes both does
 	first, err := h.real.Trigger(ctx, t, h.partitionOf)
 	if err != nil {
 		_, _ = both(h, "Trigger", func(s store.Store) (store.Triggered, error) { return s.Trigger(ctx, t, h.partitionOf) })
