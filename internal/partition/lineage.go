@@ -41,6 +41,11 @@ func (n *Node) watchLineage(ctx context.Context, last string) (string, error) {
 	if err != nil || now == last {
 		return last, err
 	}
+	if last != "" { // what the database remembered of levels may be forgotten, too
+		if err := n.readFloor(ctx); err != nil {
+			return last, err
+		}
+	}
 	for _, s := range n.seats {
 		if t := s.current.Load(); t != nil && last != "" {
 			t.lose(job.Errorf(job.KindFenced, "lineage_changed", "the database went over from lineage %s to %s", last, now))

@@ -152,6 +152,7 @@ func (c *commit) executions() error {
 			c.leave(p, false, nil)
 		}
 	}
+	c.notElsewhere(slices.Concat(k.fresh, k.absent))
 	granted := c.grants(&k)
 	c.fromLots()
 	for i := range k.revived { // one by one: an id leads to one month, an array would lead to all

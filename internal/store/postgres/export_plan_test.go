@@ -21,7 +21,7 @@ func HotTexts() map[string]string {
 		"blocks live": qBlocksLive, "blocks ended": qBlocksEnded, "block insert": qBlockInsert, "block update": qBlockUpdate, "block delete": qBlockDelete,
 		"block archive": qBlockArchive, "shard insert": qShardInsert, "shard update": qShardUpdate, "shard delete": qShardDelete, "shard archive": qShardArchive,
 		"shards archive": qShardsArchive, "shards delete": qShardsDelete, "shards revive": qShardsRevive, "shards forget": qShardsForget,
-		"lots": qLots, "lot insert": qLotInsert, "lot new": qLotNew, "lot out": qLotOut, "lot gone": qLotGone, "lot delete": qLotDelete, "moved on": qMovedOn,
+		"lots": qLots, "lot elsewhere": qLotElsewhere, "lot insert": qLotInsert, "lot new": qLotNew, "lot out": qLotOut, "lot gone": qLotGone, "lot delete": qLotDelete, "moved on": qMovedOn,
 		"seq": qSeq, "sessions": qSessions, "active": qActive, "active shards": qActiveShards, "active ended": qActiveEnded, "turns": qTurns, "cursors of": qCursorsOf, "versions": qVersions, "calendars named": qNamedCalendars, "due": qDue, "owed": qOwed, "backlog": qBacklog, "scheduled": qScheduled, "shards live": qShardsLive,
 		"shards ended": qShardsHistory, "executions live": qExecLive, "executions ended": qExecHistory, "settled live": qSettledLive,
 		"tell children": qTellChildren, "inboxes filled": qInboxesFilled, "awaiting": qAwaiting, "lives": qLives, "matched put": qMatchedPut, "newest ended": qNewestHistory,

@@ -22,6 +22,10 @@ import (
 const (
 	lotsMost  = 16      // commits of a partition that have lots, at most
 	lotMember = 8 << 10 // bytes of a member, at most: what is large costs more than its indexes
+
+	// Who reads one member by its id unpacks the arrays of all.
+	lotMembers = 256
+	lotBytes   = 256 << 10
 )
 
 // lots keeps what lies in the lots of partitions, for who commits there. Small lots are not worth a row (least).
@@ -217,7 +221,25 @@ func (c *commit) grants(k *rowKinds) (groups []store.CommonRows) {
 	if len(groups) > 0 {
 		c.makeRoom()
 	}
-	return groups
+	return divided(groups)
+}
+
+// divided makes of large groups several.
+func divided(groups []store.CommonRows) (all []store.CommonRows) {
+	for _, g := range groups {
+		from, size := 0, 0
+		for i := range g.Rows {
+			w := &g.Rows[i]
+			more := store.SizeOf(&w.Row) + store.SizeOfShard(&w.Shard.Row)
+			if i > from && (i-from == lotMembers || size+more > lotBytes) {
+				all = append(all, store.CommonRows{Common: g.Common, Rows: g.Rows[from:i]})
+				from, size = i, 0
+			}
+			size += more
+		}
+		all = append(all, store.CommonRows{Common: g.Common, Rows: g.Rows[from:]})
+	}
+	return all
 }
 
 // makeRoom gives what is left of the oldest lots rows of its own, when there are as many as there may be.

@@ -22,14 +22,14 @@ var (
 )
 
 // walkLots lists members of lots behind a place, newest first; as walk does of a table. The lots in which the place lies are all
-// read, so that it moves on.
+// read.
 func walkLots(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows []job.Execution, end []byte, err error) {
 	if f.State != "" && f.State != job.ExecutionRunning {
 		return nil, nil, nil
 	}
 	var partitions, parts []int32
 	var seqs []int64
-	members := 0
+	members, below := 0, 0
 	if err := r.each(qLotHeads, []any{f.Namespace, behind, f.Job, f.Pool}, func(rows pgx.Rows) error {
 		var partition, part int32
 		var seq int64
@@ -37,10 +37,11 @@ func walkLots(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows 
 		var remaining int
 		err := rows.Scan(&partition, &seq, &part, &last, &remaining)
 		if err == nil && bytes.Compare(last[:], behind) < 0 {
-			if members += remaining; members > most && len(seqs) > 0 {
+			if members += remaining; members > most && below > 0 { // the first of them is read, however large: so that the page moves on
 				end = above(last)
 				return store.ErrEnough
 			}
+			below++
 		}
 		partitions, seqs, parts = append(partitions, partition), append(seqs, seq), append(parts, part)
 		return err

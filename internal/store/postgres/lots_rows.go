@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/taktsched/takt/internal/job"
@@ -57,11 +59,17 @@ var (
 	// What comes into a lot as a new execution is nowhere yet. (In another lot it is not: that would have gone to a row.)
 	qLotNew = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE NOT EXISTS
 		(SELECT 1 FROM executions e WHERE e.id = x UNION ALL SELECT 1 FROM history_executions h WHERE h.id = x OFFSET 0))` + guardExecutions)
+	// Nor does what no request made lie in a lot of another partition: of rows their key would say so. (Ids of requests are random.)
+	qLotElsewhere = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE x NOT IN (
+		SELECT m.id FROM lots l CROSS JOIN LATERAL unnest(l.ids) WITH ORDINALITY m (id, n)
+		WHERE l.partition <> $2 AND l.last >= $3 AND l.first <= $4 AND l.job_uid = ANY($5::uuid[]) AND ` + memberLives + `))` + guardExecutions)
 	// The shard is as it lies there, or as it is told by place.
 	qLotOut = statement(`WITH done AS (INSERT INTO executions (` + rowColumns + `)
 		SELECT ` + memberColumns(executionColumns, func(name string) string { return "m." + name }) + `, coalesce(m.told_state, l.shard_state), coalesce(m.told, m.shard)
 		FROM lots l CROSS JOIN LATERAL unnest(` + memberArrays + `, $6::text[], $7::text[]) WITH ORDINALITY m (` + memberNames + `, told_state, told, n)
-		WHERE ` + oneLot + ` AND m.n = ANY($4::bigint[]) AND ` + memberLives + ` ON CONFLICT DO NOTHING RETURNING id)` + guard(guardExecution, `cardinality($4)`, `$5::text`))
+		WHERE ` + oneLot + ` AND m.n = ANY($4::bigint[]) AND ` + memberLives + ` ON CONFLICT DO NOTHING RETURNING id)` +
+		guard(guardExecution, `cardinality($4)`, `SELECT coalesce(min(x::text), $5::text) FROM lots l CROSS JOIN LATERAL unnest(l.ids) WITH ORDINALITY m (x, n)
+			WHERE `+oneLot+` AND m.n = ANY($4) AND NOT EXISTS (SELECT 1 FROM done WHERE done.id = m.x)`))
 	qLotGone = statement(`WITH done AS (UPDATE lots l SET gone = $4, remaining = $5 WHERE ` + oneLot + ` AND l.gone = $6 RETURNING l.seq)` +
 		guard(guardExecution, `1`, `$7::text`))
 	qLotDelete = statement(`WITH done AS (DELETE FROM lots l WHERE ` + oneLot + ` AND l.gone = $4 RETURNING l.seq)` + guard(guardExecution, `1`, `$5::text`))
@@ -98,15 +106,7 @@ func (c *commit) changeLots(granted []store.CommonRows) {
 			}
 		}
 		l := &lot{seq: c.batch.Seq, part: part, ids: rowWrites(g.Rows).ids(), gone: make([]byte, (len(g.Rows)+7)/8), left: len(g.Rows)}
-		first, last := l.ids[0], l.ids[0]
-		for _, id := range l.ids {
-			if bytes.Compare(id[:], first[:]) < 0 {
-				first = id
-			}
-			if bytes.Compare(id[:], last[:]) > 0 {
-				last = id
-			}
-		}
+		first, last := bounds(l.ids)
 		c.made = append(c.made, l)
 		c.add(qLotInsert, append(commonArgs(g), l.seq, part, first, last, l.gone)...)
 	}
@@ -117,4 +117,33 @@ func (c *commit) changeLots(granted []store.CommonRows) {
 		c.add(qExecutionDelete, queued.ids(), queued.was(), queued.shardWas())
 	}
 	c.dead += int64(len(c.lots) + len(queued))
+}
+
+// bounds are the lowest and the highest of some ids.
+func bounds(ids [][16]byte) (first, last [16]byte) {
+	first, last = ids[0], ids[0]
+	for _, id := range ids {
+		if bytes.Compare(id[:], first[:]) < 0 {
+			first = id
+		}
+		if bytes.Compare(id[:], last[:]) > 0 {
+			last = id
+		}
+	}
+	return first, last
+}
+
+// notElsewhere refuses what is new here and lies in a lot of another partition.
+func (c *commit) notElsewhere(fresh rowWrites) {
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(w store.RowWrite) bool { return w.Row.Trigger == job.TriggerRequest })
+	if len(fresh) == 0 {
+		return
+	}
+	jobs := map[[16]byte]bool{}
+	for i := range fresh {
+		jobs[fresh[i].Row.JobUID] = true
+	}
+	ids := fresh.ids()
+	first, last := bounds(ids)
+	c.add(qLotElsewhere, ids, c.fence.Partition, first, last, slices.Collect(maps.Keys(jobs)))
 }
