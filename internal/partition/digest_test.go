@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +59,27 @@ func TestDuePageOneByOne(t *testing.T) {
 		}
 		if !reflect.DeepEqual(sizes, tc.want) || len(all) != len(tc.page.Items) || len(all) > 0 && !reflect.DeepEqual(all, items) {
 			t.Errorf("%+v became parts of %v: %+v", tc.page, sizes, all)
+		}
+	}
+}
+
+// What other partitions have goes along with a page of executions, whole or cut.
+func TestExecutionPageKeepsElsewhere(t *testing.T) {
+	page := engine.ExecutionPage{Seq: 7, Asked: []job.ExecutionID{{1}, {2}, {3}}, Rows: []engine.Row{
+		{Execution: job.Execution{ID: job.ExecutionID{1}}}, {Execution: job.Execution{ID: job.ExecutionID{2}}}}}
+	engine.PutElsewhere(&page, &job.Execution{ID: job.ExecutionID{3}, State: job.ExecutionSucceeded, Partition: 5})
+	for _, single := range []bool{false, true} {
+		found := false
+		for _, ev := range partition.Digest(page, single) {
+			p := ev.(engine.ExecutionPage)
+			at, is := p.Elsewhere[job.ExecutionID{3}]
+			if is && (at.Partition != 5 || !slices.Contains(p.Asked, job.ExecutionID{3})) {
+				t.Errorf("one by one %v: %+v asked %v", single, at, p.Asked)
+			}
+			found = found || is
+		}
+		if !found {
+			t.Errorf("one by one %v: what partition 5 has is lost", single)
 		}
 	}
 }
