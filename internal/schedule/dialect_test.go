@@ -19,7 +19,7 @@ func TestQuartzRefuses(t *testing.T) {
 		{"0 0 0 * * *", "cron", 11},              // both days
 		{"0 0 0 ? * ?", "cron", 11},              // neither
 		{"0 0 0 1 * MON", "cron", 11},            // both
-		{"0 0 0 ? *", "cron", 0},                 // five fields
+		{"0 0 0 ? *", "cron", 10},                // five fields: behind them
 		{"0 0 0 ? * 0", "cron", 11},              // Sunday is 1
 		{"0 0 0 ? * 8", "cron", 11},              //
 		{"0 0 0 ? * 6#6", "cron", 13},            // no sixth Friday
@@ -45,7 +45,7 @@ func TestQuartzRefuses(t *testing.T) {
 		{"0 0 0 1 1 ? 2030/x", "cron", 18},       //
 		{"0 0 0 L-30 2 ?", "cron", 7},            //
 		{"0 60 0 ? * MON", "cron", 3},            //
-		{"0 0 0 1 1 ? 2030 7", "cron", 0},        // eight
+		{"0 0 0 1 1 ? 2030 7", "cron", 18},       // the eighth
 		{"0 0 0 1 JAN-FOO ?", "cron", 13},        //
 		{"0 0 0 C * ?", "cron", 7},               // Quartz's calendars
 		{"CRON_TZ=UTC 0 0 0 32 * ?", "cron", 19}, // place in the whole text

@@ -106,7 +106,7 @@ func onlyQuartz(day, weekday string) bool {
 // seed is read all the same, as one among many, of which another may fire when it never does.
 func ParseExpression(text string, dialect Dialect, seed string) (*Expression, *Error) {
 	if len(text) > MaxText {
-		return nil, cronError(0, "", "longer than %d bytes", MaxText)
+		return nil, cronError(MaxText+1, "", "longer than %d bytes", MaxText)
 	}
 	fields, dialect, err := fieldsOf(text, dialect)
 	if err != nil {
@@ -127,7 +127,11 @@ func ParseExpression(text string, dialect Dialect, seed string) (*Expression, *E
 	minute, hour, day := fields[1], fields[2], fields[3]
 	e.interval = strings.ContainsAny(minute.text+hour.text, "*/")
 	if !e.canFire() && (seed != "" || !hashed(text)) {
-		return nil, cronError(day.pos, "name a day that the month has", "this day never comes in the given months, so the job would never run")
+		hint, when := "name a day that the month has", "months"
+		if e.years != nil {
+			hint, when = "name a day that the month has in one of these years", "months and years"
+		}
+		return nil, cronError(day.pos, hint, "this day never comes in the given %s, so the job would never run", when)
 	}
 	return &e, nil
 }
@@ -182,16 +186,28 @@ func fieldsOf(text string, dialect Dialect) ([]word, Dialect, *Error) {
 	}
 	switch n := len(fields); {
 	case dialect == Quartz && n != 6 && n != 7:
-		return nil, "", cronError(0, quartzExample, "quartz needs 6 or 7 fields, there are %d", n)
+		return nil, "", cronError(miscount(fields, 7), quartzExample, "quartz needs 6 or 7 fields, there are %d", n)
 	case dialect == Unix5 && n != 5:
-		return nil, "", cronError(0, example, "5 fields are needed, there are %d", n)
+		return nil, "", cronError(miscount(fields, 5), example, "5 fields are needed, there are %d", n)
 	case dialect == Seconds6 && n != 6:
-		return nil, "", cronError(0, example, "6 fields are needed, there are %d", n)
+		return nil, "", cronError(miscount(fields, 6), example, "6 fields are needed, there are %d", n)
 	}
 	if dialect == Unix5 {
 		fields = append([]word{{text: "0"}}, fields...)
 	}
 	return fields, dialect, nil
+}
+
+// miscount is the place of the first field too many, or the one behind the last of too few.
+func miscount(fields []word, most int) int {
+	switch n := len(fields); {
+	case n == 0:
+		return 1
+	case n > most:
+		return fields[most].pos
+	default:
+		return fields[n-1].pos + len(fields[n-1].text)
+	}
 }
 
 func split(text string) []word {

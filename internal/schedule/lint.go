@@ -50,7 +50,7 @@ func (e *Expression) lintSteps() (found []Finding) {
 			step, ok := number(text)
 			size := f.max - f.min + 1
 			switch {
-			case !stepped || !ok || span != "*" && span != fmt.Sprint(f.min):
+			case !stepped || !ok || span != "*" && span != fmt.Sprint(f.min) && span != fmt.Sprintf("%d-%d", f.min, f.max):
 			case step >= size:
 				found = append(found, Finding{"step_one_value", fmt.Sprintf("%s: the step %s leaves one value only, %d", f.name, item, f.min),
 					fmt.Sprintf("write %d if that is meant", f.min)})

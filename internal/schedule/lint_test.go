@@ -22,6 +22,8 @@ func TestLint(t *testing.T) {
 		{schedule.Spec{Cron: "0 0 */10 * *"}, "uneven_step", "begins anew on the 1st"},
 		{schedule.Spec{Cron: "*/60 * * * *"}, "step_one_value", "one value only, 0"},
 		{schedule.Spec{Cron: "0/45 * * * *"}, "uneven_step", "is 15, not 45"},
+		{schedule.Spec{Cron: "0-59/7 * * * *"}, "uneven_step", "is 4, not 7"},
+		{schedule.Spec{Cron: "0 0 1-31/3 * *"}, "uneven_step", "begins anew on the 1st"},
 		{schedule.Spec{Cron: "0 0 13 * 5"}, "either_day", "either"},
 		{schedule.Spec{Cron: "30 2 * * *", TimeZone: "Europe/Berlin"}, "clock_step", "02:30 does not exist on 2026-03-29 in Europe/Berlin: it runs at the first instant"},
 		{schedule.Spec{Cron: "30 2 * * *", TimeZone: "Europe/Berlin", DST: schedule.DST{Gap: schedule.GapSkip}}, "clock_step", "it does not run then"},

@@ -171,7 +171,7 @@ func parseCron(spec Spec) (Schedule, error) {
 		zone, pos = name, len(prefix)+len(name)
 		body = text[pos:]
 		if strings.Trim(body, " \t") == "" {
-			return nil, &Error{Field: "cron", Message: "a time zone without an expression", Hint: example}
+			return nil, &Error{Field: "cron", Pos: pos + 1, Message: "a time zone without an expression", Hint: example}
 		}
 		break
 	}
