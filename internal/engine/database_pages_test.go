@@ -15,7 +15,7 @@ func (d *database) duePage(w engine.WantDue) engine.DuePage {
 	if w.Owed {
 		return d.owedPage(w)
 	}
-	p := engine.DuePage{Seq: d.seq, Until: w.Until}
+	p := engine.DuePage{Seq: d.seq, Until: w.Until, After: w.After}
 	var due []job.Cursor
 	for _, c := range d.cursors {
 		def := d.newest(c.Job)

@@ -373,7 +373,7 @@ func compareCursors(a, b job.Cursor) int {
 
 // owedPage lists cursors that owe, by job and schedule.
 func (d *database) owedPage(w engine.WantDue) engine.DuePage {
-	p := engine.DuePage{Owed: true, Seq: d.seq}
+	p := engine.DuePage{Owed: true, Seq: d.seq, After: w.After}
 	byName := func(a, b job.Cursor) int {
 		return cmp.Or(bytes.Compare(a.Job[:], b.Job[:]), cmp.Compare(a.Schedule, b.Schedule))
 	}

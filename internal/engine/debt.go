@@ -177,7 +177,7 @@ func (b *debtBook) want(e *Engine) *WantDue {
 func (e *Engine) owedPage(ev DuePage) {
 	b := &e.due.debts
 	b.waits = false
-	if e.pages.tooOld(ev.Seq) || !b.unread {
+	if e.pages.tooOld(ev.Seq) || !b.unread || !samePlace(ev.After, b.from) {
 		return
 	}
 	items := ev.Items

@@ -169,6 +169,14 @@ func (p DuePage) last(items []Due) *job.Cursor {
 	}
 }
 
+// samePlace tells that a page goes on where the read is.
+func samePlace(a, b *job.Cursor) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Next == b.Next && a.Job == b.Job && a.Schedule == b.Schedule
+}
+
 func (e *Engine) duePage(ev DuePage) {
 	d := &e.due
 	if ev.Owed {
@@ -178,6 +186,9 @@ func (e *Engine) duePage(ev DuePage) {
 	if e.pages.tooOld(ev.Seq) {
 		d.asking = 0
 		return
+	}
+	if !samePlace(ev.After, d.from) {
+		return // of an earlier read, or asked for twice: it must not bring some schedules of a job alone
 	}
 	for i := range ev.Items {
 		e.takeDue(&ev.Items[i], &ev)

@@ -80,6 +80,7 @@ type (
 		Owed    bool
 		Seq     int64
 		Until   job.Instant // as asked
+		After   *job.Cursor // as asked
 		Items   []Due
 		Partial bool        // there are more up to Until: ask again after the last one, or
 		Through *job.Cursor // behind this one, up to which Items has all but what was set aside

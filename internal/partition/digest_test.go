@@ -38,11 +38,13 @@ func TestDuePageStaysWhole(t *testing.T) {
 // page says that there are no more.
 func TestDuePageOneByOne(t *testing.T) {
 	items := []engine.Due{dueOf(1, "x"), dueOf(2, "x"), dueOf(2, "y"), dueOf(3, "x"), dueOf(3, "y")}
+	begin := job.Cursor{Job: job.UID{0, 9}}
 	for _, tc := range []struct {
 		page engine.DuePage
 		want []int // sizes
 	}{
 		{engine.DuePage{Seq: 7, Until: 9, Items: items}, []int{1, 1, 1, 1, 1}},
+		{engine.DuePage{Seq: 7, Until: 9, After: &begin, Items: items}, []int{1, 1, 1, 1, 1}},
 		{engine.DuePage{Owed: true, Seq: 7, Items: items}, []int{1, 2, 2}},
 		{engine.DuePage{Owed: true, Seq: 7, Items: items, Partial: true}, []int{1, 2, 2}},
 		{engine.DuePage{Owed: true, Seq: 7}, []int{0}},
@@ -50,8 +52,15 @@ func TestDuePageOneByOne(t *testing.T) {
 		var sizes []int
 		var all []engine.Due
 		got := partition.Digest(tc.page, true)
+		after := tc.page.After // each part goes on behind the one before
 		for i, ev := range got {
 			p := ev.(engine.DuePage)
+			if !reflect.DeepEqual(p.After, after) {
+				t.Errorf("part %d of %+v goes on behind %v, not %v", i, tc.page, p.After, after)
+			}
+			if n := len(p.Items); n > 0 {
+				after = &p.Items[n-1].Cursor
+			}
 			sizes, all = append(sizes, len(p.Items)), append(all, p.Items...)
 			if p.Owed != tc.page.Owed || p.Seq != 7 || p.Until != tc.page.Until || p.Partial != (tc.page.Partial || i < len(got)-1) {
 				t.Errorf("part %d of %+v: %+v", i, tc.page, p)
@@ -119,7 +128,7 @@ func newDesk(t *testing.T, bad, good int, owed bool) *desk {
 
 // page reads as a store does.
 func (d *desk) page(w engine.WantDue) engine.DuePage {
-	p := engine.DuePage{Owed: w.Owed, Until: w.Until}
+	p := engine.DuePage{Owed: w.Owed, Until: w.Until, After: w.After}
 	for _, x := range d.all {
 		switch {
 		case d.made[x.Definition.Name] != "", w.Owed != (x.Cursor.Owed != 0), !w.Owed && x.Cursor.Next > w.Until:

@@ -196,8 +196,12 @@ func (t *tenure) digestibleDue(e engine.DuePage, single bool) (out []engine.Even
 		}
 		pages = append(pages, part)
 	}
+	after := e.After
 	for i, items := range pages {
-		page := engine.DuePage{Owed: e.Owed, Seq: e.Seq, Until: e.Until, Items: items, Partial: e.Partial || i < len(pages)-1}
+		page := engine.DuePage{Owed: e.Owed, Seq: e.Seq, Until: e.Until, After: after, Items: items, Partial: e.Partial || i < len(pages)-1}
+		if n := len(items); n > 0 {
+			after = &items[n-1].Cursor
+		}
 		if n := len(e.Items); i == len(pages)-1 && e.Partial && n > 0 && t.bad(dueKey(&e.Items[n-1])) {
 			page.Through = &e.Items[n-1].Cursor // the read goes on behind what is left out
 		}

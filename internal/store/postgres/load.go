@@ -178,7 +178,7 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Owed: w.Owed, Until: w.Until}, store.Pageful[engine.Due]{Limit: w.Limit}
+	out, page := engine.DuePage{Owed: w.Owed, Until: w.Until, After: w.After}, store.Pageful[engine.Due]{Limit: w.Limit}
 	after := job.Cursor{}
 	if w.After != nil {
 		after = *w.After

@@ -102,7 +102,7 @@ func compareCursors(a, b job.Cursor) int {
 }
 
 func (w *twin) DuePage(_ context.Context, partition int, want engine.WantDue) (engine.DuePage, error) {
-	out := engine.DuePage{Owed: want.Owed, Seq: w.parts[partition].Seq, Until: want.Until}
+	out := engine.DuePage{Owed: want.Owed, Seq: w.parts[partition].Seq, Until: want.Until, After: want.After}
 	order := compareCursors
 	if want.Owed {
 		order = func(a, b job.Cursor) int {
