@@ -64,7 +64,7 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	switch {
 	case b.in.From == "" || b.in.To == "":
 		return usage("--from and --to are needed: which range?")
-	case b.in.MaxParallel < 1:
+	case b.in.MaxParallel < 1 || b.in.MaxParallel > 100:
 		return usage("--max-parallel must be from 1 to 100")
 	}
 	c, err := g.client()

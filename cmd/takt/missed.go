@@ -64,8 +64,11 @@ are named, and the exit code is 1.`,
 
 func (m *missed) run(cmd *cobra.Command, job string) error {
 	from, err := sinceOf(m.since, time.Now())
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case m.in.MaxParallel < 1 || m.in.MaxParallel > 100:
+		return usage("--max-parallel must be from 1 to 100")
 	}
 	c, err := m.g.client()
 	if err != nil {

@@ -39,7 +39,6 @@ func (p places) walk(path string, node ast.Node) {
 			}
 			p.walk(sub, it.Value())
 		}
-		return
 	case *ast.SequenceNode:
 		for i, v := range n.Values {
 			p.walk(join(path, "["+strconv.Itoa(i)+"]"), v)

@@ -79,7 +79,7 @@ func parseBase(spec Spec, anchor time.Time) (Schedule, error) {
 	}
 	switch {
 	case set == 0:
-		return nil, &Error{Message: "one of cron, every, delay and at is needed", Hint: "leave the schedule out for a job that runs on request only"}
+		return nil, &Error{Message: "one of cron, every, delay and at is needed (0s is none)", Hint: "leave the schedule out for a job that runs on request only"}
 	case set > 1:
 		return nil, &Error{Message: "only one of cron, every, delay and at can be set", Hint: "keep one of them"}
 	case spec.Phase != 0 && spec.Every == 0:
