@@ -24,6 +24,7 @@ type Upstream struct {
 	Target     job.ExecutionID // execution of Child that is meant; zero: none
 	At         job.Instant     // its planned instant
 	Row        *Row            // Target, live or ended, wherever it is; with shards and definition when it waits or failed by its parents
+	Decided    bool            // there is none, for a decision says what became of At
 	Parents    []job.Parent    // executions of Definition's After, in its order; without an id where there is none
 }
 

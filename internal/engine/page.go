@@ -21,6 +21,7 @@ type pageBook struct {
 	handed  map[job.UID]int64 // to another partition
 	eaten   map[int64]int64   // inbox entries: consumed by the batch with this seq
 	pending []int64           // consumed in the step that runs
+	passed  []job.ExecutionID // likewise decided about: they are never made
 	floor   int64             // pages older than this can not be judged any more
 	odd     map[int64]bool    // entries of unknown kinds that were reported
 
@@ -120,6 +121,10 @@ func (p *pageBook) commit(b *Batch) {
 			p.cursors[dueKey{c.Job, c.Schedule}], p.jobs[c.Job] = b.Seq, b.Seq
 		}
 	}
+	for _, id := range p.passed {
+		p.touched[id] = b.Seq
+	}
+	p.passed = p.passed[:0]
 	for _, s := range b.SentBackfills {
 		p.touched[s.ID] = b.Seq
 	}

@@ -213,7 +213,7 @@ func (e *Engine) settleUpstream(u *Upstream, entries []Entry) bool {
 	_, held := e.executions[u.Target]
 	switch row := u.Row; {
 	case u.Definition == nil || u.Target.IsZero() || e.leftOut[About{Execution: u.Target}]:
-	case row == nil && !u.Waiting.IsZero(), held: // it is gone, or in hand already
+	case row == nil && (!u.Waiting.IsZero() || u.Decided), held: // it is gone, or in hand already
 	case row == nil && u.Planner != e.cfg.Partition:
 		e.forwardAll(entries, u.Planner)
 		return false
@@ -262,6 +262,7 @@ func (e *Engine) beginUpstream(u *Upstream) {
 	if def.Pause.Covers(e.now.Wall) {
 		if fate == FateRun {
 			e.decide(def, "", job.DecisionSkipped, job.ReasonPaused, u.At, u.At, 1)
+			e.passOn(u.Target)
 		}
 		return
 	}
@@ -271,7 +272,10 @@ func (e *Engine) beginUpstream(u *Upstream) {
 	}
 	switch fate {
 	case FateRun:
-		e.create(row, def)
+		if e.create(row, def) == nil {
+			e.passOn(u.Target)
+			return
+		}
 		e.matched(u, why)
 	case FateWait:
 		e.postpone(row, def, job.WaitUpstream)
@@ -279,6 +283,15 @@ func (e *Engine) beginUpstream(u *Upstream) {
 	default:
 		e.dropUpstream(e.postpone(row, def, job.WaitUpstream), u, why)
 	}
+}
+
+// passOn notes that a decision stands for an execution: the end of another parent, or the same one told twice, finds it settled.
+func (e *Engine) passOn(id job.ExecutionID) {
+	if e.step.created == nil {
+		e.step.created = map[job.ExecutionID]bool{}
+	}
+	e.step.created[id] = true // no page shows it as this step leaves it
+	e.pages.passed = append(e.pages.passed, id)
 }
 
 // endWait decides about an execution that waits.

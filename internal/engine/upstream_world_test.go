@@ -106,8 +106,22 @@ func (d *database) upstream(ask engine.UpstreamAsk) engine.Upstream {
 	if r := d.anywhere(u.Target); r != nil {
 		row := d.full(r)
 		u.Row = &row
+	} else {
+		u.Decided = d.decided(ask.Child, u.At)
 	}
 	return u
+}
+
+// decided tells whether a decision says what became of an instant of a job without a schedule.
+func (d *database) decided(child job.UID, at job.Instant) bool {
+	for _, m := range d.mates {
+		for _, x := range m.decisions {
+			if x.Job == child && x.Schedule == "" && x.From <= at && at <= x.To {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (d *database) parent(a *job.After, about *job.Execution, ended bool) job.Parent {

@@ -21,6 +21,8 @@ type UpstreamReads interface {
 	// NewestBetween is the execution of a job with the newest planned instant among the NewestOf newest ids from first and below last,
 	// of those that have ended or of all; nil when there is none.
 	NewestBetween(d *job.Definition, parent job.UID, name string, first, last job.ExecutionID, ended bool) (*engine.Row, error)
+	// Decided tells whether a decision says what became of an instant of a job that has no schedule.
+	Decided(child job.UID, at job.Instant) (bool, error)
 	// Fill adds shards and definition to what Find found.
 	Fill(row *engine.Row) error
 }
@@ -52,7 +54,8 @@ func ReadUpstream(r UpstreamReads, ask engine.UpstreamAsk) (u engine.Upstream, e
 		}
 	}
 	if row == nil {
-		return u, nil
+		u.Decided, err = r.Decided(ask.Child, u.At)
+		return u, err
 	}
 	u.Row = row
 	if x := &row.Execution; x.Reason == job.WaitUpstream || x.Reason == job.ReasonUpstreamFailed {

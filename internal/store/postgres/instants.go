@@ -36,10 +36,8 @@ func (s *Store) DecisionsIn(ctx context.Context, uid job.UID, schedules []string
 	err := s.look(ctx, "read decisions", func(r *link) error {
 		for _, schedule := range schedules {
 			if err := r.each(qDecisionAt, []any{uid[:], schedule, int64(from)}, func(rows pgx.Rows) error {
-				var d job.Decision
-				err := rows.Scan((*[16]byte)(&d.Job), &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason),
-					(*int64)(&d.From), (*int64)(&d.To), &d.Count, (*int64)(&d.At))
-				if err == nil && d.Job == uid && d.Schedule == schedule && d.From <= to {
+				d, is, err := scanDecisionAt(rows, uid, schedule, to)
+				if is {
 					all = append(all, d)
 				}
 				return err
@@ -53,6 +51,13 @@ func (s *Store) DecisionsIn(ctx context.Context, uid job.UID, schedules []string
 		return nil, err
 	}
 	return all, nil
+}
+
+// scanDecisionAt reads what qDecisionAt found; is tells whether that is one of the schedule and begins by the given instant.
+func scanDecisionAt(rows pgx.Rows, uid job.UID, schedule string, by job.Instant) (d job.Decision, is bool, err error) {
+	err = rows.Scan((*[16]byte)(&d.Job), &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason),
+		(*int64)(&d.From), (*int64)(&d.To), &d.Count, (*int64)(&d.At))
+	return d, err == nil && d.Job == uid && d.Schedule == schedule && d.From <= by, err
 }
 
 // Upcoming implements store.Instants.

@@ -156,6 +156,14 @@ func (r *upstream) NewestBetween(d *job.Definition, parent job.UID, name string,
 	return newest, nil
 }
 
+func (r *upstream) Decided(child job.UID, at job.Instant) (is bool, err error) {
+	err = r.each(qDecisionAt, []any{[16]byte(child), "", int64(at)}, func(rows pgx.Rows) error {
+		_, is, err = scanDecisionAt(rows, child, "", at)
+		return err
+	})
+	return is, err
+}
+
 func (r *upstream) Fill(row *engine.Row) error {
 	shards := qShardsHistory
 	if r.live[row.Execution.ID] {

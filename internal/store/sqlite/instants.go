@@ -33,10 +33,8 @@ func (s *Store) DecisionsIn(ctx context.Context, uid job.UID, schedules []string
 	err := s.look(ctx, "read decisions", func(r *link) error {
 		for _, schedule := range schedules {
 			if err := r.each(qDecisionAt, []any{uid[:], schedule, int64(from)}, func(rows *sql.Rows) error {
-				d := job.Decision{Job: uid}
-				var id sql.RawBytes
-				err := rows.Scan(&id, &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason), &d.From, &d.To, &d.Count, &d.At)
-				if err == nil && d.From <= to {
+				d, is, err := scanDecisionAt(rows, uid, schedule, to)
+				if is {
 					all = append(all, d)
 				}
 				return err
@@ -50,6 +48,14 @@ func (s *Store) DecisionsIn(ctx context.Context, uid job.UID, schedules []string
 		return nil, err
 	}
 	return all, nil
+}
+
+// scanDecisionAt reads what qDecisionAt found; is tells whether that is one of the schedule and begins by the given instant.
+func scanDecisionAt(rows *sql.Rows, uid job.UID, _ string, by job.Instant) (d job.Decision, is bool, err error) {
+	d.Job = uid
+	var id sql.RawBytes
+	err = rows.Scan(&id, &d.Namespace, &d.Name, &d.Schedule, (*string)(&d.Kind), (*string)(&d.Reason), &d.From, &d.To, &d.Count, &d.At)
+	return d, err == nil && d.From <= by, err
 }
 
 // Upcoming implements store.Instants.

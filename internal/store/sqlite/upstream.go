@@ -147,6 +147,14 @@ func (r *upstream) NewestBetween(d *job.Definition, parent job.UID, name string,
 	return newest, nil
 }
 
+func (r *upstream) Decided(child job.UID, at job.Instant) (is bool, err error) {
+	err = r.each(qDecisionAt, []any{child[:], "", int64(at)}, func(rows *sql.Rows) error {
+		_, is, err = scanDecisionAt(rows, child, "", at)
+		return err
+	})
+	return is, err
+}
+
 func (r *upstream) Fill(row *engine.Row) (err error) {
 	shards := qShardsHistory
 	if r.live[row.Execution.ID] {

@@ -167,4 +167,26 @@ var upstreamCases = []examCase{
 		wantVerdict(tb, "Upstream", err, "ok")
 		equal(tb, "by which it was decided", matched, parents)
 	}},
+	{"Upstream/a decision stands for what would be made", func(tb TB, s store.Store) {
+		d := sit(tb, s)
+		d.put(after("a"), after("c", "a"))
+		x, y := d.ran("a", noon, job.ExecutionSucceeded), d.ran("a", noon+1, job.ExecutionSucceeded)
+		decided := func() (all []bool) {
+			page, err := s.UpstreamPage(ctx, 0, []engine.UpstreamAsk{{Child: uidOf("c"), Ended: x.ID}, {Child: uidOf("c"), Ended: y.ID}})
+			wantVerdict(tb, "UpstreamPage", err, "ok")
+			for _, u := range page.Items {
+				equal(tb, "row", u.Row == nil, true)
+				all = append(all, u.Decided)
+			}
+			return all
+		}
+		equal(tb, "before", decided(), []bool{false, false})
+		skipped := func(uid job.UID, schedule string, at job.Instant) job.Decision {
+			return job.Decision{Job: uid, Namespace: "ns", Name: "c", Schedule: schedule, Kind: job.DecisionSkipped, Reason: job.ReasonPaused, From: at, To: at, Count: 1, At: noon}
+		}
+		d.commit(engine.Batch{At: noon, Decisions: []job.Decision{skipped(uidOf("c"), "main", noon), skipped(uidOf("a"), "", noon), skipped(uidOf("c"), "", noon+2)}})
+		equal(tb, "of a schedule, another job, a later instant", decided(), []bool{false, false})
+		d.commit(engine.Batch{At: noon, Decisions: []job.Decision{skipped(uidOf("c"), "", noon)}})
+		equal(tb, "behind it", decided(), []bool{true, false})
+	}},
 }

@@ -214,6 +214,11 @@ func (r twinReads) NewestBetween(d *job.Definition, parent job.UID, name string,
 	return newest, nil
 }
 
+func (r twinReads) Decided(child job.UID, at job.Instant) (bool, error) {
+	all, err := r.DecisionsIn(context.Background(), child, []string{""}, at, at)
+	return len(all) > 0, err
+}
+
 func (r twinReads) Fill(row *engine.Row) error {
 	*row = r.row(row.Execution)
 	return nil
