@@ -49,6 +49,7 @@ type Evidence struct {
 	Backfill  job.ExecutionID // that has At in its range and has not ended; zero: none
 	Reached   bool            // it has come to At
 	Earlier   *job.Execution  // of At, by a job that had the name before; nil: none
+	Before    *job.Decision   // about At, of such a job; nil: none
 	Reading   string          // what a step of the clocks made of the reading that was asked for; "": nothing
 	Dropped   bool            // no clock showed that reading, and no schedule fires in its place: At is the first instant behind it
 	Kept      job.Instant     // what ended before it may be swept
@@ -132,15 +133,15 @@ func (ev *Evidence) Explain() Explanation {
 	case ev.Execution != nil:
 		out.ofExecution(ev.Execution)
 		if decision != nil {
-			out.Text = fmt.Sprintf("%s; then %s", decisionText(decision), out.Text)
+			out.Text = fmt.Sprintf("%s; then %s", decisionText(decision, ev.At), out.Text)
 		}
 	case decision != nil:
-		out.Verdict, out.Reason, out.Text = Verdict(decision.Kind), decision.Reason, decisionText(decision)
+		out.Verdict, out.Reason, out.Text = Verdict(decision.Kind), decision.Reason, decisionText(decision, ev.At)
 		if out.Schedule == "" {
 			out.Schedule = decision.Schedule
 		}
 	case ev.InForce == nil:
-		out.say(VerdictNotThere, "the job was created at %s, after this instant%s", stamp(ev.Newest.CreatedAt), earlier(ev.Earlier))
+		out.say(VerdictNotThere, "the job was created at %s, after this instant%s", stamp(ev.Newest.CreatedAt), ev.earlier())
 	case ev.Newest.Deleted != nil && ev.At >= ev.Newest.Deleted.At:
 		out.say(VerdictDeleted, "the job was deleted at %s%s", stamp(ev.Newest.Deleted.At), because(ev.Newest.Deleted.By, ev.Newest.Deleted.Reason))
 	case ev.InForce.Spec.Disabled:
@@ -171,11 +172,15 @@ func (x *Explanation) addWords() {
 }
 
 // earlier says what became of the instant of an earlier job of the name.
-func earlier(x *job.Execution) string {
-	if x == nil {
+func (ev *Evidence) earlier() string {
+	switch x, d := ev.Earlier, ev.Before; {
+	case x != nil:
+		return fmt.Sprintf("; an earlier job of this name has execution %s of it (%s)", x.ID, x.State)
+	case d != nil:
+		return "; of an earlier job of this name it was " + decisionText(d, ev.At)
+	default:
 		return ""
 	}
-	return fmt.Sprintf("; an earlier job of this name has execution %s of it (%s)", x.ID, x.State)
 }
 
 func (x *Explanation) say(v Verdict, format string, args ...any) {
@@ -198,12 +203,12 @@ func (ev *Evidence) decision(lines []line) *job.Decision {
 	return nil
 }
 
-func decisionText(d *job.Decision) string {
+func decisionText(d *job.Decision, at job.Instant) string {
 	text := fmt.Sprintf("%s: %s", d.Kind, d.Reason.Text())
 	if d.Count > 1 {
 		text += fmt.Sprintf("; with %d others from %s to %s", d.Count-1, stamp(d.From), stamp(d.To))
 	}
-	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), span(d.At.Sub(d.To)))
+	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), span(d.At.Sub(at)))
 }
 
 func (x *Explanation) ofExecution(e *ExecutionView) {

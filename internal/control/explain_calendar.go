@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/schedule"
@@ -95,6 +96,11 @@ func (x *Explanation) closed() bool {
 			if s.ID == l.id {
 				x.Schedule = l.id
 				x.say(VerdictClosed, "closed by %s; schedule %s would have this instant", x.closer(&s, l.s), l.id)
+				if kept, err := d.Parse(s.Spec); err == nil {
+					if to, moves := schedule.MovedTo(kept, schedule.Nominal(l.s, x.At.Time())); moves {
+						x.Text += ", which moves to " + to.In(schedule.Zone(kept)).Format(time.RFC3339)
+					}
+				}
 				return true
 			}
 		}

@@ -222,6 +222,27 @@ func (c *Control) addEarlier(ctx context.Context, ev *Evidence) error {
 			}
 		}
 		if f.After = next; next == "" {
+			break
+		}
+	}
+	return c.addBefore(ctx, ev)
+}
+
+// addBefore looks for a decision of an earlier job of the name, the newest first.
+func (c *Control) addBefore(ctx context.Context, ev *Evidence) error {
+	page := store.Page{Limit: 500}
+	for range earlierPages {
+		rows, next, err := c.read.Decisions(ctx, ev.Newest.Namespace, ev.Newest.Name, page)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			if d := &rows[i]; d.Job != ev.Newest.UID && d.From <= ev.At && ev.At <= d.To {
+				ev.Before = d
+				return nil
+			}
+		}
+		if page.After = next; next == "" {
 			return nil
 		}
 	}
@@ -282,7 +303,7 @@ func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upco
 		r.For = 24 * time.Hour
 	}
 	if r.For < 0 || r.For > MaxLookAhead {
-		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "%v is not from 1s to %v", r.For, MaxLookAhead).WithField("query.for").
+		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "how far to look ahead is from 1s to %v", MaxLookAhead).WithField("query.for").
 			WithHint("such as 24h or 7d")
 	}
 	var from place

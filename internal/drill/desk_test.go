@@ -78,7 +78,7 @@ func (d *desk) step(events ...engine.Event) {
 			events = append(events, engine.DuePage{Seq: d.seq, Until: w.Due.Until})
 		}
 		if w.Backlog != nil {
-			events = append(events, d.backlog())
+			events = append(events, d.backlog(*w.Backlog))
 		}
 		if len(w.Executions) > 0 {
 			events = append(events, d.page(w.Executions))
@@ -138,8 +138,8 @@ func (d *desk) apply(b *engine.Batch) {
 	}
 }
 
-func (d *desk) backlog() engine.BacklogPage {
-	p := engine.BacklogPage{Seq: d.seq}
+func (d *desk) backlog(w engine.WantBacklog) engine.BacklogPage {
+	p := engine.BacklogPage{Seq: d.seq, After: w.Place()}
 	for _, r := range d.rows {
 		if r.Execution.State == job.ExecutionQueued {
 			p.Rows = append(p.Rows, d.copy(r))

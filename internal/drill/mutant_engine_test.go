@@ -138,7 +138,7 @@ func playTimeout(d *desk) {
 // playOldPage: a page was read before the commit that cancelled what it shows.
 func playOldPage(d *desk) {
 	id := d.trigger()
-	old := d.backlog()
+	old := d.backlog(engine.WantBacklog{})
 	d.request(engine.EntryCancel, id)
 	d.step(old)
 	a := d.worker("a")

@@ -117,9 +117,6 @@ func (e *Engine) wantBacklog() *WantBacklog {
 	if !wanted {
 		return nil
 	}
-	if late {
-		p.distrust = 3 // the late one may still come, before the one that is asked for now
-	}
 	p.askedBack, p.backFrom = max(e.now.Mono, 1), from
 	return &WantBacklog{PlannedAt: from.at, ID: from.id, Limit: e.cfg.PageSize}
 }
@@ -135,8 +132,10 @@ type full struct {
 // begin comes first: its rows are dropped, too.
 func (e *Engine) backlogPage(ev BacklogPage) {
 	p := &e.pages
-	sure := p.askedBack > 0 && p.distrust == 0
-	p.askedBack, p.distrust = 0, max(p.distrust-1, 0)
+	sure := p.askedBack > 0 && ev.After == Place{p.backFrom.at, p.backFrom.id} // else it answers an earlier question, or is a part of a page
+	if sure {
+		p.askedBack = 0
+	}
 	if p.tooOld(ev.Seq) {
 		return // asked again by want
 	}

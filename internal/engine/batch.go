@@ -209,6 +209,9 @@ type WantScheduled struct {
 	Limit int
 }
 
+// Place is where it begins.
+func (w WantBacklog) Place() Place { return Place{w.PlannedAt, w.ID} }
+
 // WantBacklog asks for queued executions behind (PlannedAt, ID).
 type WantBacklog struct {
 	PlannedAt job.Instant

@@ -51,7 +51,7 @@ func (d *database) scheduledPage(w engine.WantScheduled) engine.ScheduledPage {
 }
 
 func (d *database) backlogPage(w engine.WantBacklog) engine.BacklogPage {
-	p := engine.BacklogPage{Seq: d.seq}
+	p := engine.BacklogPage{Seq: d.seq, After: w.Place()}
 	for _, r := range d.ordered() {
 		behind := cmp.Or(cmp.Compare(r.row.PlannedAt, w.PlannedAt), bytes.Compare(r.row.ID[:], w.ID[:])) > 0
 		switch {

@@ -17,7 +17,8 @@ type dueBook struct {
 	jobs    map[job.UID][]*dueEntry // the same, in the order of their names
 	heap    dueHeap                 // those that are due within the horizon
 	until   job.Instant             // every schedule with Next ≤ until is here, or was left out by the guard
-	unsure  map[job.UID]bool        // left out of the read that goes on
+	unsure  map[job.UID]bool        // left out of the read that goes on, and read again
+	aside   map[job.UID]bool        // left out of it: an entry on its way brings them
 	from    *job.Cursor             // the read goes on behind it
 	asking  job.Instant             // of the page on its way; 0: none
 	askedAt time.Duration
@@ -67,7 +68,7 @@ func compareDue(x, y *dueEntry) int {
 }
 
 func newDueBook() dueBook {
-	return dueBook{entries: map[dueKey]*dueEntry{}, jobs: map[job.UID][]*dueEntry{}, unsure: map[job.UID]bool{}, debts: newDebtBook()}
+	return dueBook{entries: map[dueKey]*dueEntry{}, jobs: map[job.UID][]*dueEntry{}, unsure: map[job.UID]bool{}, aside: map[job.UID]bool{}, debts: newDebtBook()}
 }
 
 // add takes a schedule in; push lets it be planned.
@@ -187,7 +188,7 @@ func (e *Engine) duePage(ev DuePage) {
 		d.asking = 0
 		return
 	}
-	if !samePlace(ev.After, d.from) {
+	if !samePlace(ev.After, d.from) || d.from != nil && ev.Until != d.asking {
 		return // of an earlier read, or asked for twice: it must not bring some schedules of a job alone
 	}
 	for i := range ev.Items {
@@ -199,6 +200,7 @@ func (e *Engine) duePage(ev DuePage) {
 	} else {
 		d.from, d.asking = nil, 0
 		d.until = max(d.until, ev.Until)
+		clear(d.aside)
 		if len(d.unsure) > 0 {
 			d.until = min(d.until, e.now.Wall) // read again at once
 			clear(d.unsure)
@@ -213,7 +215,7 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 	here := e.due.entries[dueKey{c.Job, c.Schedule}]
 	changed := e.cursorChanged(dueKey{c.Job, c.Schedule}, page.Seq)
 	switch {
-	case e.due.unsure[c.Job], e.turns.moving[c.Job]:
+	case e.due.unsure[c.Job], e.due.aside[c.Job], e.turns.moving[c.Job]:
 	case here == nil && e.streakOn(c.Job, page.Seq):
 		e.due.unsure[c.Job] = true
 		e.reread(c.Job)
@@ -228,6 +230,7 @@ func (e *Engine) takeDue(item *Due, page *DuePage) {
 		// Its job_changed entry is on its way and decides what the old revision still owes, for all
 		// schedules of the job together: none of them may go on alone.
 		e.unfollowJob(c.Job)
+		e.due.aside[c.Job] = true
 	case here != nil:
 		here.known = max(here.known, page.Until)
 		if here.cursor.Next <= page.Until {

@@ -29,6 +29,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	if !done {
 		return false
 	}
+	delete(e.due.aside, def.UID)
 	e.settleDebts(entry, cursors)
 	e.rehome(&entry, entry.Place)
 	var last job.Instant // no schedule of the job, under whatever name, goes back behind it

@@ -58,6 +58,7 @@ type stepState struct {
 	created    map[job.ExecutionID]bool
 	left       map[job.ExecutionID]*execution // that wait for their instant in the database
 	handed     map[job.UID]bool               // to another partition
+	taken      map[job.UID]bool               // jobs whose newest revision was taken in
 	away       map[job.ExecutionID]bool       // sent to other partitions
 	sent       []int                          // partitions that executions or backfills were sent to
 	audit      map[dueKey]*dueEntry           // whose cursors are written

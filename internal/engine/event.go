@@ -89,6 +89,7 @@ type (
 	// BacklogPage answers Want.Backlog: queued executions ordered by (PlannedAt, ID).
 	BacklogPage struct {
 		Seq     int64
+		After   Place // as asked
 		Rows    []Row
 		Partial bool  // there are more behind the last one, or
 		Through Place // behind this one, up to which Rows has all but what was set aside

@@ -63,6 +63,10 @@ func (e *Engine) takeEntry(entry Entry) {
 			e.forward(entry, entry.Place)
 			return
 		}
+		if e.step.taken == nil {
+			e.step.taken = map[job.UID]bool{}
+		}
+		e.step.taken[entry.Job] = true
 	case EntryCancelJob:
 		if !e.cancelJob(entry) {
 			return

@@ -54,7 +54,7 @@ func unmarked(c job.Cursor) job.Cursor {
 
 // remark keeps the mark of cursors that were written although their job has not been taken in.
 func (e *Engine) remark(entry *Entry) {
-	if !slices.ContainsFunc(entry.Cursors, marked) {
+	if e.step.taken[entry.Job] || !slices.ContainsFunc(entry.Cursors, marked) {
 		return
 	}
 	for k, c := range e.step.cursors {

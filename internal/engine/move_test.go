@@ -35,6 +35,7 @@ type town struct {
 	steps  int
 	serial bool // the executions of a job run one by one, and are cancelled now and then
 	busy   bool // and people ask for more, see errands
+	wild   bool // see mailed
 	asked  int
 }
 
@@ -96,7 +97,7 @@ func (t *town) put(j *resident) {
 		j.grow(&def.Spec)
 	case def.Revision == 1 || !j.steady:
 		def.Spec.Schedules = nil
-		for i := range 1 + t.r.IntN(2) {
+		for i := range 1 + t.r.IntN(t.schedulesMost()) {
 			def.Spec.Schedules = append(def.Spec.Schedules, job.Schedule{ID: string(rune('x' + i)), Spec: schedule.Spec{Every: time.Duration(i+1) * 2 * time.Second}})
 		}
 	}
@@ -168,7 +169,7 @@ func (t *town) act(p int, faults bool) error {
 		if faults && t.chance(30) {
 			at += time.Duration(t.r.IntN(1500)) * time.Millisecond
 		}
-		t.mail[p] = append(t.mail[p], letter{at: at, ev: ev})
+		t.mailed(p, letter{at: at, ev: ev}, faults)
 	}
 	var events []engine.Event
 	t.mail[p] = slices.DeleteFunc(t.mail[p], func(l letter) bool {

@@ -30,7 +30,6 @@ type pageBook struct {
 	fresh     bool           // the queued executions of the database were not looked at yet
 	askedBack time.Duration  // of the backlog page on its way; 0: none
 	backFrom  backlogKey     // it begins behind this key
-	distrust  int            // so many backlog pages may be answers to an earlier question
 
 	upstream  asking[UpstreamAsk]
 	stale     map[UpstreamAsk]bool    // asked for again while a page was on its way

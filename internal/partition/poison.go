@@ -155,10 +155,12 @@ func (t *tenure) digestible(ev engine.Event) []engine.Event {
 	case engine.BacklogPage:
 		parts, rest := split(e.Rows, single, func(x *engine.Row) bool { return t.bad(rowKey(x)) })
 		var out []engine.Event
+		after := e.After
 		for _, part := range parts {
-			out = append(out, engine.BacklogPage{Seq: e.Seq, Rows: part, Partial: true})
+			out = append(out, engine.BacklogPage{Seq: e.Seq, After: after, Rows: part, Partial: true})
+			after = engine.Place{At: part[0].Execution.PlannedAt, ID: part[0].Execution.ID}
 		}
-		page := engine.BacklogPage{Seq: e.Seq, Rows: rest, Partial: e.Partial}
+		page := engine.BacklogPage{Seq: e.Seq, After: after, Rows: rest, Partial: e.Partial}
 		if n := len(e.Rows); e.Partial && n > 0 && t.bad(rowKey(&e.Rows[n-1])) { // else it would be read again and again
 			page.Through = engine.Place{At: e.Rows[n-1].Execution.PlannedAt, ID: e.Rows[n-1].Execution.ID}
 		}

@@ -100,6 +100,38 @@ func ClosedBy(s Schedule, at time.Time) (calendar, why string) {
 	}
 }
 
+// MovedTo tells where the instant of a closed day moves, by the policy next or previous; false: nowhere. at is one before the spread.
+func MovedTo(s Schedule, at time.Time) (time.Time, bool) {
+	switch s := s.(type) {
+	case window:
+		return MovedTo(s.Schedule, at)
+	case jittered:
+		return MovedTo(s.Schedule, at)
+	case *closing:
+		return s.movedTo(at)
+	default:
+		return time.Time{}, false
+	}
+}
+
+func (c *closing) movedTo(at time.Time) (time.Time, bool) {
+	from, _ := place(c.zone, at)
+	if c.policy == ClosedSkip || c.dayOpen(from) {
+		return time.Time{}, false
+	}
+	step := day(1)
+	if c.policy == ClosedPrevious {
+		step = -1
+	}
+	for to := from + step; to >= from-maxShift && to <= from+maxShift; to += step {
+		if c.dayOpen(to) {
+			moved := c.moved(at, to)
+			return moved, Matches(c, moved)
+		}
+	}
+	return time.Time{}, false
+}
+
 // dayOpen tells whether all calendars have a day open; calendars of other zones are asked about its noon.
 func (c *closing) dayOpen(d day) bool {
 	for _, o := range c.calendars {

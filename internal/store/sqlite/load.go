@@ -222,7 +222,7 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 
 // BacklogPage implements store.Engine.
 func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBacklog) (engine.BacklogPage, error) {
-	var out engine.BacklogPage
+	out := engine.BacklogPage{After: w.Place()}
 	page := store.Pageful[engine.Row]{Limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
 		var err error

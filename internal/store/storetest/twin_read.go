@@ -134,7 +134,7 @@ func byPlanned(a, b job.Execution) int {
 }
 
 func (w *twin) BacklogPage(_ context.Context, partition int, want engine.WantBacklog) (engine.BacklogPage, error) {
-	out := engine.BacklogPage{Seq: w.parts[partition].Seq}
+	out := engine.BacklogPage{Seq: w.parts[partition].Seq, After: want.Place()}
 	after := job.Execution{PlannedAt: want.PlannedAt, ID: want.ID}
 	for _, e := range ordered(w.live, byPlanned) {
 		if e.Partition != partition || e.State != job.ExecutionQueued || byPlanned(e, after) <= 0 {
