@@ -318,7 +318,7 @@ func (t *town) judge() error {
 func (t *town) fates(j *resident, def *job.Definition, made map[job.ExecutionID]int) error {
 	for _, s := range def.Spec.Schedules {
 		begun, n := false, 0
-		for at := def.CreatedAt.Add(s.Every); at <= t.wall().Add(-4*time.Second); at = at.Add(s.Every) {
+		for at := def.CreatedAt.Add(s.Every); at <= t.wall().Add(-t.lateness()); at = at.Add(s.Every) {
 			fates := made[job.PlannedID(def.UID, at)]
 			for _, w := range t.worlds {
 				for _, d := range w.db.decisions {

@@ -32,6 +32,14 @@ func (t *town) schedulesMost() int {
 	return 2
 }
 
+// lateness is how late planning may be in the end: where pages hold little a read takes long, and a job with several schedules waits for all of it.
+func (t *town) lateness() time.Duration {
+	if t.wild {
+		return 20 * time.Second
+	}
+	return 4 * time.Second
+}
+
 // TestMovesInWildTowns: pages are lost, doubled, late and out of order, and hold little; jobs have more schedules. No runner does that to
 // an engine; but what it may do in less likely orders is among it.
 func TestMovesInWildTowns(t *testing.T) {
