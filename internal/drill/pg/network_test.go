@@ -80,7 +80,7 @@ func (f *fleet) useless(t *testing.T, s *server, rows *owners, u upheaval) {
 	})
 	v := &evidence{t: t, stalls: f.stalls()}
 	if len(u.epochs) > 0 {
-		v.within("from the fault to the next owner's row", rows.taken(t, []upheaval{u}), takeoverLimit(f), 1)
+		v.within("from the fault to the next owner's row", spansOf(rows.taken(t, []upheaval{u})), takeoverLimit(f), 1)
 	}
 	until(t, s.name+" is not ready", func() error {
 		code, body := get(s.addr, "/readyz")
