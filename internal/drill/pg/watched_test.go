@@ -13,7 +13,9 @@ func TestTakeOversAreJudgedByWhoWatched(t *testing.T) {
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	owner := upheaval{at: at(10), server: "a", incarnation: "a.1"}
-	death := func(incarnation string, when float64) upheaval { return upheaval{at: at(when), incarnation: incarnation} }
+	death := func(incarnation string, when float64) upheaval {
+		return upheaval{at: at(when), incarnation: incarnation}
+	}
 	for _, tt := range []struct {
 		name   string
 		began  map[string]float64
