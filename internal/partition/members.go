@@ -113,14 +113,14 @@ func (m *members) live() []string {
 }
 
 // steady names the servers for which a partition may be given up: seen beating more than once, reachable
-// from here, not sitting out. The own name is always among them.
+// from here, not sitting out, in the place that they keep. The own name is always among them.
 func (m *members) steady() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	as := m.ranked()
 	names := []string{as[m.n.cfg.Incarnation]}
 	for _, p := range m.sorted() {
-		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !m.below(p) && !p.mark && p.moved >= steadyAfter {
+		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !m.below(p) && !p.mark && p.moved >= steadyAfter && !m.interim(p, as) {
 			names = append(names, as[p.row.Incarnation])
 		}
 	}
