@@ -74,7 +74,8 @@ func (v *evidence) decided(rows *owners, all []upheaval) (spans []takeover) {
 	return spans
 }
 
-// standing is the usual work of a fleet: jobs that are planned each second, jobs that are asked for, sharded long ones.
+// standing is the usual work of a fleet: jobs that are planned each second, jobs that are asked for, one at a time and many at
+// once, which are granted together, sharded long ones.
 func (f *fleet) standing() (planned []takt.Job) {
 	f.t.Helper()
 	for i, pool := range f.pools {
@@ -82,6 +83,7 @@ func (f *fleet) standing() (planned []takt.Job) {
 			s.Schedule = &takt.ScheduleSpec{Every: takt.Duration(time.Second)}
 		}))
 		f.put("asked-"+pool, pool, errand{Steps: 1, Ms: 10}, nil)
+		f.put("many-"+pool, pool, errand{Steps: 1 + i%2, Ms: 400}, nil)
 		f.put("long-"+pool, pool, errand{Steps: 5 + i/2, Ms: 400}, func(s *takt.JobSpec) { s.Shards = &takt.ShardsSpec{Count: 4} })
 	}
 	return planned
@@ -89,11 +91,12 @@ func (f *fleet) standing() (planned []takt.Job) {
 
 // people ask for work until the drill is over.
 func (f *fleet) people(fault func(key string, err error)) {
-	var asked, long []string
+	var asked, many, long []string
 	for _, pool := range f.pools {
-		asked, long = append(asked, "asked-"+pool), append(long, "long-"+pool)
+		asked, many, long = append(asked, "asked-"+pool), append(many, "many-"+pool), append(long, "long-"+pool)
 	}
 	f.ask("asked", 100*time.Millisecond, time.Minute, fault, asked...)
+	f.waves("many", 12, time.Second, time.Minute, fault, many...)
 	f.ask("long", 1500*time.Millisecond, time.Minute, fault, long...)
 }
 
@@ -117,7 +120,7 @@ func (f *fleet) underLoad() (planned []takt.Job) {
 
 func (f *fleet) mustAsk(key string, err error) { f.t.Errorf("trigger %s: %v", key, err) }
 
-// TestKill kills a random server again and again under load with executions of three kinds. Every planned instant has one
+// TestKill kills a random server again and again under load with executions of four kinds. Every planned instant has one
 // execution or a decision, what was acknowledged is there, each key had its effect once.
 func TestKill(t *testing.T) {
 	drilled(t)
@@ -142,6 +145,7 @@ func TestKill(t *testing.T) {
 	rows.rise(t)
 	v.replaced("the next owner's row", rows, rows.taken(t, kills), kills, takeoverLimit(f))
 	v.replaced("the next owner's first decision", rows, v.decided(rows, kills), kills, takeoverLimit(f))
+	rows.sawLots(t)
 	t.Logf("%d kills, %d leases again", len(kills), len(v.again()))
 }
 

@@ -4,6 +4,7 @@ package pg_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,8 @@ type owners struct {
 	mu    sync.Mutex
 	all   []change
 	began map[string]time.Time // when a server's row was first seen, by incarnation
+	looks int
+	lots  int // looks that found executions in lots
 }
 
 // watch looks until the test ends. While the database does not answer nothing is seen.
@@ -73,6 +76,9 @@ func (o *owners) look(ctx context.Context, conn *pgx.Conn, now map[int]change) e
 	}); err != nil {
 		return err
 	}
+	if err := o.lookAtLots(ctx, conn); err != nil {
+		return err
+	}
 	if rows, err = conn.Query(ctx, `SELECT incarnation FROM servers`); err != nil {
 		return err
 	}
@@ -86,6 +92,29 @@ func (o *owners) look(ctx context.Context, conn *pgx.Conn, now map[int]change) e
 		return nil
 	})
 	return err
+}
+
+func (o *owners) lookAtLots(ctx context.Context, conn *pgx.Conn) error {
+	var are bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM lots)`).Scan(&are); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.looks++; are {
+		o.lots++
+	}
+	return nil
+}
+
+// sawLots checks that executions lay in lots while the drill went on.
+func (o *owners) sawLots(t *testing.T) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t.Logf("executions lay in lots at %d of %d looks", o.lots, o.looks); o.lots == 0 {
+		t.Error("none lay in lots: that they outlive their owners was not tried")
+	}
 }
 
 // after is when a partition was first seen under a higher epoch.
@@ -129,16 +158,19 @@ func spansOf(all []takeover) (spans []span) {
 	return spans
 }
 
-// taken tells how long it took until partitions had another owner, by their rows.
+// taken tells how long it took until partitions had another owner, by their rows. It waits for who has none yet: a drill may be over
+// sooner than a lease.
 func (o *owners) taken(t *testing.T, all []upheaval) (spans []takeover) {
 	t.Helper()
 	for _, u := range all {
 		for p, epoch := range u.epochs {
-			if c, ok := o.after(p, epoch); ok {
-				spans = append(spans, takeover{span{u.at, c.at, u.server}, u, c.at})
-			} else {
-				t.Errorf("partition %d had no owner after %s ended at %s", p, u.server, u.at)
-			}
+			var next change
+			until(t, fmt.Sprintf("partition %d has an owner after %s ended at %s", p, u.server, u.at.Format(clockForm)), func() error {
+				var ok bool
+				next, ok = o.after(p, epoch)
+				return yes(ok)
+			})
+			spans = append(spans, takeover{span{u.at, next.at, u.server}, u, next.at})
 		}
 	}
 	return spans
