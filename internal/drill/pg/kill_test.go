@@ -89,15 +89,19 @@ func (f *fleet) standing() (planned []takt.Job) {
 	return planned
 }
 
+// each names the jobs of a kind.
+func (f *fleet) each(kind string) (jobs []string) {
+	for _, pool := range f.pools {
+		jobs = append(jobs, kind+pool)
+	}
+	return jobs
+}
+
 // people ask for work until the drill is over.
 func (f *fleet) people(fault func(key string, err error)) {
-	var asked, many, long []string
-	for _, pool := range f.pools {
-		asked, many, long = append(asked, "asked-"+pool), append(many, "many-"+pool), append(long, "long-"+pool)
-	}
-	f.ask("asked", 100*time.Millisecond, time.Minute, fault, asked...)
-	f.waves("many", 12, time.Second, time.Minute, fault, many...)
-	f.ask("long", 1500*time.Millisecond, time.Minute, fault, long...)
+	f.ask("asked", 100*time.Millisecond, time.Minute, fault, f.each("asked-")...)
+	f.waves("many", 12, time.Second, time.Minute, fault, f.each("many-")...)
+	f.ask("long", 1500*time.Millisecond, time.Minute, fault, f.each("long-")...)
 }
 
 // underLoad starts servers, workers and people, and waits until handlers have run in every pool.
@@ -127,6 +131,7 @@ func TestKill(t *testing.T) {
 	pg := pgtest.Start(t)
 	f := newFleet(t, pg.Empty(t), 3, drillLease())
 	planned := f.underLoad()
+	f.waves("again", 12, 100*time.Millisecond, time.Minute, f.mustAsk, f.each("many-")...) // so that kills meet lots, which last for moments
 	rows := watch(t, f.dsn)
 	var kills []upheaval
 	for end := time.Now().Add(length(t, 10*time.Second)); time.Now().Before(end); {
