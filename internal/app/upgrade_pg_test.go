@@ -66,7 +66,7 @@ func build(t *testing.T, commit string, change func(dir string)) string {
 	if change != nil {
 		change(dir)
 	}
-	make := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", "takt", "./cmd/takt") // so that the cache knows what is in other directories
+	make := exec.CommandContext(t.Context(), "go", "build", "-o", "takt", "./cmd/takt")
 	make.Dir = dir
 	if out, err := make.CombinedOutput(); err != nil {
 		t.Fatalf("build of %s: %v\n%s", commit, err, out)
