@@ -29,9 +29,6 @@ func (m *members) ranked() map[string]string {
 	return names
 }
 
-// overdueAfter is how many Lease.Renew the beat of a living server may stand still before it looks like one that has died.
-const overdueAfter = 2
-
 // interim tells that the place of a server in the order is not the one that it will have: its former life still counts as live, and
 // beats no more. Nothing is moved for such a place, for it would move back when it may. as is what ranked gave; mu is held.
 func (m *members) interim(p *peer, as map[string]string) bool {
@@ -39,7 +36,7 @@ func (m *members) interim(p *peer, as map[string]string) bool {
 		return false
 	}
 	for _, o := range m.peers {
-		if o != p && o.row.Name == p.row.Name && m.lives(o) && o.still >= overdueAfter*m.n.cfg.Lease.Renew {
+		if o != p && o.row.Name == p.row.Name && m.lives(o) && m.overdue(o) {
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package partition_test
 import (
 	"testing"
 	"time"
+
+	"github.com/taktsched/takt/internal/partition"
 )
 
 // A server that died and is started again gets back what it comes first for. Nothing else moves: while its former life counts
@@ -28,5 +30,31 @@ func TestRestartMovesOnlyItsOwn(t *testing.T) {
 		}
 		c.until(90*time.Second, want)
 		c.leave(b)
+	})
+}
+
+// Nothing is given up for a server that has missed its beat: it looks like one that has died, and nobody else would take
+// what is given up before its turn is over.
+func TestNothingIsGivenToTheDying(t *testing.T) {
+	inCity(t, 64, func(c *city) {
+		c.join("a", 1, nil)
+		c.until(5*time.Second, wanted(64, "a"))
+		b := c.join("b", 1, nil)
+		for b.node.Stats() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		b.door.setSilent(true) // more is to be handed over
+		l := partition.Lease{}.Filled()
+		time.Sleep(2*l.Renew + 2*l.Look)
+		before := c.owners()
+		for range 100 {
+			for p, owner := range c.owners() {
+				if before[p] == "a" && owner != "a" {
+					t.Errorf("partition %d is given up for a server whose beat has stood still", p)
+					return
+				}
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	})
 }
