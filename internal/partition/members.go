@@ -83,6 +83,14 @@ func (m *members) see(rows []store.Server, asked, got time.Duration) {
 // lives tells whether a server beats.
 func (m *members) lives(p *peer) bool { return p.still < m.n.cfg.Lease.OwnerTTL }
 
+// overdueAfter is how many Lease.Renew the beat of a living server may stand still before it looks like one that has died.
+const overdueAfter = 2
+
+// overdue tells that a server, whether it counts as live or not, looks like one that has died.
+func (m *members) overdue(p *peer) bool {
+	return !m.lives(p) || p.still >= overdueAfter*m.n.cfg.Lease.Renew
+}
+
 // sorted lists the peers by incarnation, so that nothing depends on the order of a map. mu is held.
 func (m *members) sorted() []*peer {
 	all := make([]*peer, 0, len(m.peers))
@@ -113,14 +121,14 @@ func (m *members) live() []string {
 }
 
 // steady names the servers for which a partition may be given up: seen beating more than once, reachable
-// from here, not sitting out. The own name is always among them.
+// from here, not sitting out, in the place that they keep. The own name is always among them.
 func (m *members) steady() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	as := m.ranked()
 	names := []string{as[m.n.cfg.Incarnation]}
 	for _, p := range m.sorted() {
-		if p.row.Incarnation != m.n.cfg.Incarnation && m.lives(p) && !p.row.SitsOut && !m.below(p) && !p.mark && p.moved >= steadyAfter {
+		if p.row.Incarnation != m.n.cfg.Incarnation && !m.overdue(p) && !p.row.SitsOut && !m.below(p) && !p.mark && p.moved >= steadyAfter && !m.interim(p, as) {
 			names = append(names, as[p.row.Incarnation])
 		}
 	}

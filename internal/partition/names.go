@@ -29,6 +29,20 @@ func (m *members) ranked() map[string]string {
 	return names
 }
 
+// interim tells that the place of a server in the order is not the one that it will have: its former life still counts as live, and
+// beats no more. Nothing is moved for such a place, for it would move back when it may. as is what ranked gave; mu is held.
+func (m *members) interim(p *peer, as map[string]string) bool {
+	if as[p.row.Incarnation] == p.row.Name {
+		return false
+	}
+	for _, o := range m.peers {
+		if o != p && o.row.Name == p.row.Name && m.lives(o) && m.overdue(o) {
+			return true
+		}
+	}
+	return false
+}
+
 // warnOfTwins tells of live servers with this one's name. The former life of a restarted server is none: it does not beat.
 func (m *members) warnOfTwins() {
 	m.mu.Lock()

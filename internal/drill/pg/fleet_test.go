@@ -270,6 +270,26 @@ func (f *fleet) ask(who string, pause, retryFor time.Duration, fault func(key st
 	})
 }
 
+// waves is ask for many executions of one job at a time, through one server.
+func (f *fleet) waves(who string, many int, pause, retryFor time.Duration, fault func(key string, err error), jobs ...string) {
+	f.load.Go(func() {
+		for n := 0; !f.over.Load(); n++ {
+			c := f.client(retryFor)
+			var wave sync.WaitGroup
+			for i := range many {
+				wave.Go(func() {
+					key := fmt.Sprintf("%s-%d-%d", who, n, i)
+					if err := f.trigger(c, jobs[n%len(jobs)], key); err != nil {
+						fault(key, err)
+					}
+				})
+			}
+			wave.Wait()
+			time.Sleep(pause)
+		}
+	})
+}
+
 // lastingAddress is one that stays free while nobody listens there: below the ports of outgoing connections.
 func lastingAddress(t *testing.T) string {
 	t.Helper()

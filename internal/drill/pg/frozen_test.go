@@ -39,7 +39,7 @@ func TestFrozenOwner(t *testing.T) {
 		}
 		return nil
 	})
-	took := rows.taken(t, []upheaval{u})
+	took := spansOf(rows.taken(t, []upheaval{u}))
 	time.Sleep(length(t, time.Second) / 2)
 	type answer struct {
 		code int

@@ -52,7 +52,7 @@ func (f *fleet) upheaval(s *server) upheaval {
 
 // decided tells for every partition with work, of a server that was killed or stopped, how long it took until the first
 // commit of its next owner. One without work commits nothing; a next owner that was killed, too, before it did is left out.
-func (v *evidence) decided(rows *owners, all []upheaval) (spans []span) {
+func (v *evidence) decided(rows *owners, all []upheaval) (spans []takeover) {
 	ended := map[string]time.Time{}
 	for _, u := range all {
 		ended[u.incarnation] = u.at
@@ -65,7 +65,7 @@ func (v *evidence) decided(rows *owners, all []upheaval) (spans []span) {
 					continue
 				}
 				if end, too := ended[next.owner]; !too || end.After(e.At.Time()) {
-					spans = append(spans, span{u.at, e.At.Time(), u.server})
+					spans = append(spans, takeover{span{u.at, e.At.Time(), u.server}, u, next.at})
 				}
 				break
 			}
@@ -74,7 +74,8 @@ func (v *evidence) decided(rows *owners, all []upheaval) (spans []span) {
 	return spans
 }
 
-// standing is the usual work of a fleet: jobs that are planned each second, jobs that are asked for, sharded long ones.
+// standing is the usual work of a fleet: jobs that are planned each second, jobs that are asked for, one at a time and many at
+// once, which are granted together, sharded long ones.
 func (f *fleet) standing() (planned []takt.Job) {
 	f.t.Helper()
 	for i, pool := range f.pools {
@@ -82,19 +83,25 @@ func (f *fleet) standing() (planned []takt.Job) {
 			s.Schedule = &takt.ScheduleSpec{Every: takt.Duration(time.Second)}
 		}))
 		f.put("asked-"+pool, pool, errand{Steps: 1, Ms: 10}, nil)
+		f.put("many-"+pool, pool, errand{Steps: 1 + i%2, Ms: 400}, nil)
 		f.put("long-"+pool, pool, errand{Steps: 5 + i/2, Ms: 400}, func(s *takt.JobSpec) { s.Shards = &takt.ShardsSpec{Count: 4} })
 	}
 	return planned
 }
 
+// each names the jobs of a kind.
+func (f *fleet) each(kind string) (jobs []string) {
+	for _, pool := range f.pools {
+		jobs = append(jobs, kind+pool)
+	}
+	return jobs
+}
+
 // people ask for work until the drill is over.
 func (f *fleet) people(fault func(key string, err error)) {
-	var asked, long []string
-	for _, pool := range f.pools {
-		asked, long = append(asked, "asked-"+pool), append(long, "long-"+pool)
-	}
-	f.ask("asked", 100*time.Millisecond, time.Minute, fault, asked...)
-	f.ask("long", 1500*time.Millisecond, time.Minute, fault, long...)
+	f.ask("asked", 100*time.Millisecond, time.Minute, fault, f.each("asked-")...)
+	f.waves("many", 12, time.Second, time.Minute, fault, f.each("many-")...)
+	f.ask("long", 1500*time.Millisecond, time.Minute, fault, f.each("long-")...)
 }
 
 // underLoad starts servers, workers and people, and waits until handlers have run in every pool.
@@ -117,13 +124,14 @@ func (f *fleet) underLoad() (planned []takt.Job) {
 
 func (f *fleet) mustAsk(key string, err error) { f.t.Errorf("trigger %s: %v", key, err) }
 
-// TestKill kills a random server again and again under load with executions of three kinds. Every planned instant has one
+// TestKill kills a random server again and again under load with executions of four kinds. Every planned instant has one
 // execution or a decision, what was acknowledged is there, each key had its effect once.
 func TestKill(t *testing.T) {
 	drilled(t)
 	pg := pgtest.Start(t)
 	f := newFleet(t, pg.Empty(t), 3, drillLease())
 	planned := f.underLoad()
+	f.waves("again", 12, 100*time.Millisecond, time.Minute, f.mustAsk, f.each("many-")...) // so that kills meet lots, which last for moments
 	rows := watch(t, f.dsn)
 	var kills []upheaval
 	for end := time.Now().Add(length(t, 10*time.Second)); time.Now().Before(end); {
@@ -140,9 +148,19 @@ func TestKill(t *testing.T) {
 	v.sound(f.leases())
 	v.judge(f, planned)
 	rows.rise(t)
-	v.within("from the kill to the next owner's row", rows.taken(t, kills), takeoverLimit(f), 0.99)
-	v.within("from the kill to the next owner's first decision", v.decided(rows, kills), takeoverLimit(f), 0.99)
+	v.replaced("the next owner's row", rows, rows.taken(t, kills), kills, takeoverLimit(f))
+	v.replaced("the next owner's first decision", rows, v.decided(rows, kills), kills, takeoverLimit(f))
+	rows.sawLots(t)
 	t.Logf("%d kills, %d leases again", len(kills), len(v.again()))
+}
+
+// replaced says how long it took from kills on, and checks how long from when there was somebody to judge that.
+func (v *evidence) replaced(what string, rows *owners, all []takeover, kills []upheaval, limit time.Duration) {
+	v.t.Helper()
+	v.within("from the kill to "+what, spansOf(all), 0, 1)
+	watched, later := rows.watched(all, kills, limit)
+	v.within("the same from when a server that lived on had begun to watch", watched, limit, 0.99)
+	v.t.Logf("in %d of %d cases every server that had watched from the kill on was killed before it could judge", later, len(all))
 }
 
 // takeoverLimit is 8 s at the default lease of a partition, 5 s.

@@ -37,6 +37,7 @@ func TestNetworkTrouble(t *testing.T) {
 		{"connections are reset", broken, 0, true},
 	} {
 		if !t.Run(x.name, func(t *testing.T) {
+			until(t, s.name+" owns partitions", func() error { return yes(len(owned(t, f.dsn, s.incarnation)) > 0) })
 			u := f.upheaval(s)
 			p.spoiled.Store(0)
 			p.become(x.state)
@@ -79,9 +80,7 @@ func (f *fleet) useless(t *testing.T, s *server, rows *owners, u upheaval) {
 		return nil
 	})
 	v := &evidence{t: t, stalls: f.stalls()}
-	if len(u.epochs) > 0 {
-		v.within("from the fault to the next owner's row", rows.taken(t, []upheaval{u}), takeoverLimit(f), 1)
-	}
+	v.within("from the fault to the next owner's row", spansOf(rows.taken(t, []upheaval{u})), takeoverLimit(f), 1)
 	until(t, s.name+" is not ready", func() error {
 		code, body := get(s.addr, "/readyz")
 		return yes(code == http.StatusServiceUnavailable && strings.Contains(body, "store_unavailable"))

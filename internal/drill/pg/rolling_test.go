@@ -47,8 +47,8 @@ func TestRollingRestart(t *testing.T) {
 	rows.rise(t)
 	v.judge(f, planned)
 	v.within("from SIGTERM to the end", ends, stopLimit, 1)
-	v.within("from SIGTERM to the next owner's row", rows.taken(t, stops), lateLimit, 1)
-	v.within("from SIGTERM to the next owner's first decision", v.decided(rows, stops), 0, 1) // waits for the next instant, or call
+	v.within("from SIGTERM to the next owner's row", spansOf(rows.taken(t, stops)), lateLimit, 1)
+	v.within("from SIGTERM to the next owner's first decision", spansOf(v.decided(rows, stops)), 0, 1) // waits for the next instant, or call
 	late, began := v.lateness()
 	v.within("planned instant to its decision, from the first stop on", since(late, stops[0].at), lateLimit, 1)
 	v.within("planned instant to its handler, from the first stop on", since(began, stops[0].at), lateLimit, 1)

@@ -17,8 +17,8 @@ var (
 	qActive       = statement(`(SELECT ` + qualified("e", rowColumns) + activeOf + `) UNION ALL ` + membersOf(rowColumns, `lots l`, `l.partition BETWEEN $1 AND $1`))
 	qActiveShards = statement(`SELECT s.* FROM executions e` +
 		eachOf("s", `SELECT `+store.ActiveShardColumns+` FROM shards WHERE execution = e.id AND state NOT IN `+endedShards) + activeApart)
-	qActiveEnded = statement(`SELECT s.* FROM executions e` +
-		eachOf("s", `SELECT `+store.EndedShardColumns+` FROM shards WHERE execution = e.id AND state IN `+endedShards) + activeApart)
+	qActiveEnded = statement(`SELECT s.* FROM unnest($1::uuid[]) e (id)` +
+		eachOf("s", `SELECT `+store.EndedShardColumns+` FROM shards WHERE execution = e.id AND state IN `+endedShards))
 )
 
 // binaryRow gives the columns of a row as they came: pgx finds out for each column of each row what it is to become.
@@ -55,10 +55,10 @@ func (r *binaryRow) Bytes() []byte {
 var errColumns = errors.New("stored row: a column is of another type than it should be")
 
 // eachActive reads the rows of a query by row.
-func eachActive(r *link, q query, partition int, row func(*store.Columns)) error {
+func eachActive(r *link, q query, arg any, row func(*store.Columns)) error {
 	var b binaryRow
 	columns := store.ColumnsOf(&b)
-	return r.each(q, []any{pgx.QueryResultFormats{pgx.BinaryFormatCode}, partition}, func(rows pgx.Rows) error {
+	return r.each(q, []any{pgx.QueryResultFormats{pgx.BinaryFormatCode}, arg}, func(rows pgx.Rows) error {
 		b = binaryRow{left: rows.RawValues()}
 		if row(columns); b.bad || len(b.left) > 0 {
 			return errColumns
@@ -92,27 +92,36 @@ func activeRows(r *link, partition int) ([]engine.Row, error) {
 	return all, nil
 }
 
-// addActiveShards reads the shards that lie apart.
+// addActiveShards reads the shards that lie apart: those that have not ended, and blocks of both; then those that have ended, of
+// executions of which some are still missing.
 func addActiveShards(r *link, partition int, all []engine.Row) error {
 	at := make(map[job.ExecutionID]*engine.Row, len(all))
 	for i := range all {
 		at[all[i].Execution.ID] = &all[i]
 	}
-	for _, q := range []query{qActiveShards, qActiveEnded} {
-		row := &engine.Row{}
-		if err := eachActive(r, q, partition, func(c *store.Columns) {
-			c.ActiveShards(func(sh *job.Shard) {
-				if row.Execution.ID != sh.Execution {
-					row = at[sh.Execution]
-				}
-				if row.Shards == nil {
-					row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
-				}
-				row.Shards = append(row.Shards, *sh)
-			})
-		}); err != nil {
-			return err
+	row := &engine.Row{}
+	add := func(c *store.Columns) {
+		c.ActiveShards(func(sh *job.Shard) {
+			if row.Execution.ID != sh.Execution {
+				row = at[sh.Execution]
+			}
+			if row.Shards == nil {
+				row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
+			}
+			row.Shards = append(row.Shards, *sh)
+		})
+	}
+	if err := eachActive(r, qActiveShards, partition, add); err != nil {
+		return err
+	}
+	var missing [][16]byte
+	for i := range all {
+		if len(all[i].Shards) < max(all[i].Execution.ShardTotal, 1) {
+			missing = append(missing, all[i].Execution.ID)
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	return eachActive(r, qActiveEnded, missing, add)
 }
