@@ -173,3 +173,34 @@ func TestLotsWaitBounded(t *testing.T) {
 	commit(queues(f, 1000, 10_000))
 	want(t, "1,000 more", tally(t, s), "33 lots of 1280, 120 rows, 0 ended")
 }
+
+// TestLotsWaitForCancel: who deletes a job with its executions is told of those that wait in lots, too.
+func TestLotsWaitForCancel(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, postgres.Config{DSN: pgtest.Start(t).Database(t), Partitions: 1})
+	f := owner(t, s)
+	def := job.Definition{UID: job.UID{1}, Namespace: "default", Name: "bench", Spec: job.Spec{Pool: "main", Handler: "noop"}}
+	if _, _, err := s.PutJob(t.Context(), store.PutJob{Definition: def, At: noon}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range []func() *engine.Batch{func() *engine.Batch { return queues(f, 20, 1) }, func() *engine.Batch { return starts(f, 8, 1) }, func() *engine.Batch { return queues(f, 3, 100) }} {
+		if err := s.Commit(t.Context(), f, b()); err != nil {
+			t.Fatal(err)
+		}
+		f.Seq++
+	}
+	if _, err := s.DeleteJob(t.Context(), store.DeleteJob{Namespace: "default", Name: "bench", Deletion: job.Deletion{At: noon, Cancel: true}}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.InboxPage(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, e := range page.Entries {
+		told += len(e.Queued)
+	}
+	if told != 15 {
+		t.Errorf("%d executions are told of, want 15", told)
+	}
+}
