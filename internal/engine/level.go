@@ -14,7 +14,8 @@ import "fmt"
 //	4  blocks: shards of an execution that has several lie many in a row (Batch.Level)
 //	5  what waits follows its job to another partition (follow.go), and cursors that were handed over are marked (move.go)
 //	6  lots: executions that one commit grants lie many in a row (Batch.Level)
-const Level = 6
+//	7  waiting lots: so do requested ones that one commit puts in line (Batch.Level)
+const Level = 7
 
 const (
 	levelMoves = 1
@@ -30,6 +31,8 @@ const (
 	levelFollow = 5
 	// LevelLots is for stores, too.
 	LevelLots = 6
+	// LevelWaitingLots is for stores, too.
+	LevelWaitingLots = 7
 )
 
 // knownToAll tells whether every server knows what a level brought.

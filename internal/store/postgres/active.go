@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	qActive       = statement(`(SELECT ` + qualified("e", rowColumns) + activeOf + `) UNION ALL ` + membersOf(rowColumns, `lots l`, `l.partition BETWEEN $1 AND $1`))
+	qActive       = statement(`(SELECT ` + qualified("e", rowColumns) + activeOf + `) UNION ALL ` + membersOf(rowColumns, `lots l`, `l.partition BETWEEN $1 AND $1 AND l.state <> 'queued'`))
 	qActiveShards = statement(`SELECT s.* FROM executions e` +
 		eachOf("s", `SELECT `+store.ActiveShardColumns+` FROM shards WHERE execution = e.id AND state NOT IN `+endedShards) + activeApart)
 	qActiveEnded = statement(`SELECT s.* FROM unnest($1::uuid[]) e (id)` +

@@ -153,7 +153,7 @@ func (c *commit) executions() error {
 		}
 	}
 	c.notElsewhere(slices.Concat(k.fresh, k.absent))
-	granted := c.grants(&k)
+	lots := c.intoLots(&k)
 	c.fromLots()
 	for i := range k.revived { // one by one: an id leads to one month, an array would lead to all
 		id := [16]byte(k.revived[i].Row.ID)
@@ -183,7 +183,7 @@ func (c *commit) executions() error {
 	}
 	c.put(qCommonInsert, qExecutionInsert, k.fresh)
 	c.put(qCommonArchive, qExecutionArchive, k.kept)
-	c.changeLots(granted)
+	c.changeLots(lots)
 	c.dead += int64(len(k.over) + len(k.changed) + len(k.inRow))
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // SmallLots makes lots of whatever is granted, and few of them, so that the exam comes by all that becomes of them.
-func SmallLots(s *Store) { s.lots.least, s.lots.most = 1, 2 }
+func SmallLots(s *Store) { s.lots.least, s.lots.most, s.lots.wait = 1, 2, 3 }
 
 // lotMutants are those of lots.
 var lotMutants = map[string]func(*Store){

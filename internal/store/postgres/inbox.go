@@ -19,9 +19,11 @@ var (
 	qInboxesFilled = statement(`SELECT p FROM unnest($1::integer[]) p WHERE EXISTS (SELECT 1 FROM inbox WHERE partition BETWEEN p AND p OFFSET 0)`)
 	qPlaces        = statement(`SELECT j.uid, ` + plannerOf + `, j.partition, j.revision FROM unnest($1::uuid[]) u (uid)` + eachOf("j", `SELECT * FROM all_jobs WHERE uid = u.uid`))
 
-	qQueuedOf = statement(`SELECT id FROM executions
+	qQueuedOf = statement(`(SELECT id FROM executions
 		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND job_uid = $3 AND partition = $4 AND state IN ('queued', 'scheduled')
-		ORDER BY namespace, job, id LIMIT $5`)
+		ORDER BY namespace, job, id LIMIT $5)
+		UNION ALL (` + membersOf(`id`, `lots l`, `l.partition BETWEEN $4 AND $4 AND l.job_uid = $3 AND l.state = 'queued'`) + ` ORDER BY m.id LIMIT $5)
+		ORDER BY id LIMIT $5`)
 )
 
 // errMore says that a page needs more than can be asked at once.

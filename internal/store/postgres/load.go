@@ -46,8 +46,10 @@ var (
 		eachOf("j", `SELECT * FROM jobs WHERE uid = c.job`) + eachOf("r", `SELECT * FROM job_revisions WHERE uid = j.uid AND revision = j.revision`) + `
 		WHERE c.partition = $1 AND c.owed > 0 AND (c.job, c.schedule) > ($2, $3) ORDER BY c.job, c.schedule LIMIT $4`)
 	qOwes    = statement(`SELECT 1 FROM cursors WHERE partition = $1 AND owed > 0 LIMIT 1`)
-	qBacklog = statement(`SELECT ` + rowColumns + ` FROM executions
-		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4`)
+	qBacklog = statement(`(SELECT ` + rowColumns + ` FROM executions
+		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4)
+		UNION ALL (` + membersOf(rowColumns, `lots l`, `l.partition BETWEEN $1 AND $1 AND l.state = 'queued' AND (m.planned_at, m.id) > ($2, $3)`) +
+		` ORDER BY m.planned_at, m.id LIMIT $4) ORDER BY planned_at, id LIMIT $4`)
 )
 
 // seqOf is the partition's newest commit in the snapshot.

@@ -15,12 +15,16 @@ import (
 )
 
 // Most executions that are granted end within seconds, and a row of them costs many indexes each time it comes, changes and goes.
-// So the unsharded ones that one commit grants lie in a lot: one row without an index of theirs. A member of a lot is running, its
+// So the unsharded ones that one commit grants lie in a lot: one row without an index of theirs. A member of such a lot is running, its
 // shard leased. When it ends it goes to history, and the lot notes that it is gone; whatever else becomes of it, it gets a row of
 // its own in that commit. A partition has few lots: what is left of the oldest gets rows of its own before there is one more.
+//
+// Requested ones that one commit puts in line lie in a waiting lot, likewise: its members are queued, as their shards are. Who is granted
+// goes from there to another lot. The first in line are the first to go: when a partition has enough waiting lots, what comes gets rows.
 
 const (
-	lotsMost  = 16      // commits of a partition that have lots, at most
+	lotsMost  = 16      // commits of a partition that have lots of what is granted, at most
+	lotsWait  = 32      // waiting lots of a partition, at most
 	lotMember = 8 << 10 // bytes of a member, at most: what is large costs more than its indexes
 
 	// Who reads one member by its id unpacks the arrays of all.
@@ -34,6 +38,7 @@ type lots struct {
 	of    map[int]*holding
 	least int // members
 	most  int // commits
+	wait  int // waiting lots
 }
 
 // holding is what lies in the lots of a partition as of one commit. Only its owner writes there, so that it is right as long as
@@ -53,6 +58,16 @@ type lot struct {
 	ids  [][16]byte
 	gone []byte // a bit for each
 	left int
+
+	waits bool // its members do: they are queued
+}
+
+// states are those of its members and of their shards.
+func (l *lot) states() (job.ExecutionState, job.ShardState) {
+	if l.waits {
+		return job.ExecutionQueued, job.ShardQueued
+	}
+	return job.ExecutionRunning, job.ShardLeased
 }
 
 // place is that of a member.
@@ -96,7 +111,7 @@ func (l *lots) keep(partition int, h *holding) {
 }
 
 var (
-	qLots = statement(`SELECT p.owner, p.epoch, p.seq, coalesce(l.seq, 0), coalesce(l.part, 0), l.gone, l.ids
+	qLots = statement(`SELECT p.owner, p.epoch, p.seq, coalesce(l.seq, 0), coalesce(l.part, 0), coalesce(l.state = 'queued', false), l.gone, l.ids
 		FROM partitions p LEFT JOIN lots l ON l.partition = p.id WHERE p.id = $1`)
 	// What was read is of another commit than it should be: behind the fence, which says so if it is still so.
 	qMovedOn = statement(`WITH done AS (SELECT 1 WHERE false)` + guard(guardFence, `1`, `NULL`))
@@ -116,7 +131,7 @@ func (c *commit) findLots(ctx context.Context) (moved bool, err error) {
 		var owner string
 		var epoch, at int64
 		var l lot
-		err := rows.Scan(&owner, &epoch, &at, &l.seq, &l.part, &l.gone, &l.ids)
+		err := rows.Scan(&owner, &epoch, &at, &l.seq, &l.part, &l.waits, &l.gone, &l.ids)
 		moved = owner != f.Owner || epoch != int64(f.Epoch) || at != seq-1
 		if len(l.ids) > 0 {
 			all = append(all, &l)
@@ -170,19 +185,23 @@ func (c *commit) leave(p place, ends bool, told *engine.ShardWrite) {
 }
 
 // leaves takes who is written out of its lot. done: it goes to history from there, or its shard alone changes, and it was as
-// all members are; everything else is a change of the row that it gets.
+// all members are; everything else is a change of the row that it gets. Of who is granted grants decides.
 func (c *commit) leaves(w *store.RowWrite) (done bool) {
 	p, lies := c.held.at[w.ID()]
-	switch {
-	case !lies:
+	if !lies {
 		return false
-	case w.ShardFrom() != job.ShardLeased:
+	}
+	state, shard := p.states()
+	switch {
+	case w.ShardFrom() != shard:
 	case w.ExecutionWrite == nil:
 		c.leave(p, false, w.Shard)
 		return true
-	case w.From == job.ExecutionRunning && w.Row.State.Ended():
+	case w.From == state && w.Row.State.Ended():
 		c.leave(p, true, nil)
 		return true
+	case p.waits && c.isGrant(w):
+		return false
 	}
 	c.leave(p, false, nil)
 	return false
@@ -190,38 +209,86 @@ func (c *commit) leaves(w *store.RowWrite) (done bool) {
 
 // isGrant tells that an execution of this partition becomes what all members of lots are, as it comes or out of the queue.
 func (c *commit) isGrant(w *store.RowWrite) bool {
-	return w.Shard != nil && w.Row.ShardTotal == 1 && w.Row.Partition == c.fence.Partition && w.Row.State == job.ExecutionRunning && w.Shard.Row.State == job.ShardLeased &&
-		(w.From == "" || w.From == job.ExecutionQueued && w.Shard.From == job.ShardQueued) &&
+	return c.mayLie(w) && w.Row.State == job.ExecutionRunning && w.Shard.Row.State == job.ShardLeased &&
+		(w.From == "" || w.From == job.ExecutionQueued && w.Shard.From == job.ShardQueued)
+}
+
+func (c *commit) mayLie(w *store.RowWrite) bool {
+	return w.Shard != nil && w.Row.ShardTotal == 1 && w.Row.Partition == c.fence.Partition &&
 		store.SizeOf(&w.Row)+store.SizeOfShard(&w.Shard.Row) <= lotMember
 }
 
-// grants takes those that come into lots away from the rows that are made and changed.
-func (c *commit) grants(k *rowKinds) (groups []store.CommonRows) {
-	if c.batch.Level < engine.LevelLots {
-		return nil
+// waitsInLine tells that an execution comes as all members of waiting lots are. (What else is queued may count for overlap policies,
+// whose reads know rows only.)
+func (c *commit) waitsInLine(w *store.RowWrite) bool {
+	return c.mayLie(w) && w.From == "" && w.Row.State == job.ExecutionQueued && w.Shard.Row.State == job.ShardQueued &&
+		w.Row.Trigger == job.TriggerRequest && w.Row.Reason == job.ReasonNone
+}
+
+// intoLots takes those that come into lots away from the rows that are made and changed.
+func (c *commit) intoLots(k *rowKinds) []store.CommonRows {
+	var granted, rest []store.CommonRows
+	if c.batch.Level >= engine.LevelLots {
+		if granted = c.alike(c.isGrant, &k.fresh, &k.changed); len(granted) > 0 {
+			c.makeRoom()
+		}
 	}
-	var granted rowWrites
-	for _, of := range []*rowWrites{&k.fresh, &k.changed} {
+	for _, g := range granted {
+		c.leaveAll(g.Rows, true)
+	}
+	c.leaveAll(k.changed, false) // of who is granted, those that are not many
+	if c.batch.Level >= engine.LevelWaitingLots {
+		waiting := c.alike(c.waitsInLine, &k.fresh)
+		most := max(c.store.lots.wait-c.held.waiting(), 0)
+		waiting = divided(waiting)
+		waiting, rest = waiting[:min(len(waiting), most)], waiting[min(len(waiting), most):]
+		for _, g := range rest {
+			k.fresh = append(k.fresh, g.Rows...)
+		}
+		return append(divided(granted), waiting...)
+	}
+	return divided(granted)
+}
+
+// leaveAll takes those that still lie in lots out of them.
+func (c *commit) leaveAll(rows []store.RowWrite, ends bool) {
+	for i := range rows {
+		if p, lies := c.held.at[rows[i].ID()]; lies {
+			c.leave(p, ends, nil)
+		}
+	}
+}
+
+// alike takes the rows that lie in lots out of some, in groups.
+func (c *commit) alike(lies func(*store.RowWrite) bool, from ...*rowWrites) []store.CommonRows {
+	var found rowWrites
+	for _, of := range from {
 		*of = slices.DeleteFunc(*of, func(w store.RowWrite) bool {
-			if !c.isGrant(&w) {
+			if !lies(&w) {
 				return false
 			}
-			granted = append(granted, w)
+			found = append(found, w)
 			return true
 		})
 	}
-	groups, rest := store.GroupCommon(granted, c.store.lots.least)
+	groups, rest := store.GroupCommon(found, c.store.lots.least)
 	for _, w := range rest {
-		if w.From == "" {
-			k.fresh = append(k.fresh, w)
-		} else {
-			k.changed = append(k.changed, w)
+		of := from[0]
+		if w.From != "" {
+			of = from[1]
+		}
+		*of = append(*of, w)
+	}
+	return groups
+}
+
+func (h *holding) waiting() (n int) {
+	for _, l := range h.all {
+		if l.waits {
+			n++
 		}
 	}
-	if len(groups) > 0 {
-		c.makeRoom()
-	}
-	return divided(groups)
+	return n
 }
 
 // divided makes of large groups several.
@@ -246,11 +313,13 @@ func divided(groups []store.CommonRows) (all []store.CommonRows) {
 func (c *commit) makeRoom() {
 	var commits []int64
 	for _, l := range c.held.all {
-		commits = append(commits, l.seq)
+		if !l.waits {
+			commits = append(commits, l.seq)
+		}
 	}
 	commits = slices.Compact(commits)
 	for _, l := range c.held.all {
-		if over := len(commits) - c.store.lots.most; over >= 0 && l.seq <= commits[over] {
+		if over := len(commits) - c.store.lots.most; over >= 0 && !l.waits && l.seq <= commits[over] {
 			for n := range l.ids {
 				if !isGone(l.gone, n) {
 					c.leave(place{l, n}, false, nil)

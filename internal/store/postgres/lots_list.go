@@ -16,7 +16,8 @@ const lotsWalk = 16
 
 var (
 	qLotHeads = statement(`SELECT partition, seq, part, last, remaining FROM lots
-		WHERE namespace = $1 AND first < $2 AND ($3::text = '' OR job = $3) AND ($4::text = '' OR pool = $4) ORDER BY last DESC`)
+		WHERE namespace = $1 AND first < $2 AND ($3::text = '' OR job = $3) AND ($4::text = '' OR pool = $4)
+		AND ($5::text = '' OR state = $5) ORDER BY last DESC`)
 	qLotList = statement(membersOf(executionColumns, `unnest($1::integer[], $2::bigint[], $3::integer[]) k (partition, seq, part)`+
 		eachOf("l", `SELECT * FROM lots WHERE partition = k.partition AND seq = k.seq AND part = k.part`), `m.id < $4 ORDER BY m.id DESC LIMIT $5`))
 )
@@ -24,13 +25,13 @@ var (
 // walkLots lists members of lots behind a place, newest first; as walk does of a table. The lots in which the place lies are all
 // read.
 func walkLots(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows []job.Execution, end []byte, err error) {
-	if f.State != "" && f.State != job.ExecutionRunning {
+	if f.State != "" && f.State != job.ExecutionRunning && f.State != job.ExecutionQueued {
 		return nil, nil, nil
 	}
 	var partitions, parts []int32
 	var seqs []int64
 	members, below := 0, 0
-	if err := r.each(qLotHeads, []any{f.Namespace, behind, f.Job, f.Pool}, func(rows pgx.Rows) error {
+	if err := r.each(qLotHeads, []any{f.Namespace, behind, f.Job, f.Pool, string(f.State)}, func(rows pgx.Rows) error {
 		var partition, part int32
 		var seq int64
 		var last [16]byte

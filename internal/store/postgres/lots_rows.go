@@ -85,8 +85,8 @@ func (c *commit) fromLots() {
 	}
 }
 
-// changeLots notes who is gone, and makes lots of what is granted.
-func (c *commit) changeLots(granted []store.CommonRows) {
+// changeLots notes who is gone, and makes new lots.
+func (c *commit) changeLots(made []store.CommonRows) {
 	for _, ch := range c.lots {
 		id := job.ExecutionID(ch.ids[0]).UUID()
 		if left := ch.left - len(ch.went); left > 0 {
@@ -96,16 +96,19 @@ func (c *commit) changeLots(granted []store.CommonRows) {
 		}
 	}
 	var fresh, queued rowWrites
-	for part := range granted {
-		g := &granted[part]
+	for part := range made {
+		g := &made[part]
 		for i := range g.Rows {
-			if w := g.Rows[i]; w.From == "" {
+			w := g.Rows[i]
+			p, lies := c.held.at[w.ID()]
+			switch {
+			case w.From == "":
 				fresh = append(fresh, w)
-			} else {
+			case !lies || !p.waits:
 				queued = append(queued, w)
 			}
 		}
-		l := &lot{seq: c.batch.Seq, part: part, ids: rowWrites(g.Rows).ids(), gone: make([]byte, (len(g.Rows)+7)/8), left: len(g.Rows)}
+		l := &lot{seq: c.batch.Seq, part: part, waits: g.State == job.ExecutionQueued, ids: rowWrites(g.Rows).ids(), gone: make([]byte, (len(g.Rows)+7)/8), left: len(g.Rows)}
 		first, last := bounds(l.ids)
 		c.made = append(c.made, l)
 		c.add(qLotInsert, append(commonArgs(g), l.seq, part, first, last, l.gone)...)

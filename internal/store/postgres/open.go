@@ -89,7 +89,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, badAddress()
 	}
 	defaults(&c)
-	s := &Store{dsn: parsed, walk: walkRows, lots: lots{least: store.Worthwhile, most: lotsMost}, hearCheck: hearCheck, name: c.Name, log: c.Log}
+	s := &Store{dsn: parsed, walk: walkRows, lots: lots{least: store.Worthwhile, most: lotsMost, wait: lotsWait}, hearCheck: hearCheck, name: c.Name, log: c.Log}
 	if err := s.open(ctx, c); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
