@@ -50,6 +50,12 @@ func (k *knownJobs) put(known knownJob) {
 	k.of[[2]string{known.definition.Namespace, known.definition.Name}] = known
 }
 
+func (k *knownJobs) drop(d *job.Definition) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.of, [2]string{d.Namespace, d.Name})
+}
+
 // freshMost is how long the connection may have been idle over which a transaction leaves in one write. Of one that breaks then it is
 // not known what became of it; of one whose BEGIN was answered before, it is.
 const freshMost = 50 * time.Millisecond
@@ -78,8 +84,12 @@ func (s *Store) triggersOfKnown(ctx context.Context, all []store.Trigger, partit
 	if idle, told := c.Conn().PgConn().CustomData()[idleTime].(time.Duration); !told || idle > s.people.fresh {
 		return nil, false, nil
 	}
-	if done, err = s.putOfKnown(ctx, c, &t, &rows, &known); !done || err != nil {
-		return nil, done, err
+	switch done, err = s.putOfKnown(ctx, c, &t, &rows, &known); {
+	case !done:
+		s.knownJobs.drop(known.definition)
+		return nil, false, nil
+	case err != nil:
+		return nil, true, err
 	}
 	t.tell(&s.singles)
 	return t.out, true, nil
@@ -131,10 +141,21 @@ func (s *Store) putOfKnown(ctx context.Context, c *pgxpool.Conn, t *triggers, r 
 	if err == nil {
 		return next > 0, nil
 	}
+	return s.failedOfKnown(patience, c, err)
+}
+
+// failedOfKnown judges an error of the only statement. What the database says of it is said before it commits; then nothing was written.
+func (s *Store) failedOfKnown(ctx context.Context, c *pgxpool.Conn, err error) (done bool, _ error) {
+	const op = "trigger"
 	pg, said := errors.AsType[*pgconn.PgError](err)
-	if said && pg.SeverityUnlocalized == "ERROR" || pgconn.SafeToRetry(err) {
-		_ = c.Conn().Close(patience) // what it has prepared may be of no use any more
+	switch {
+	case !said || pg.SeverityUnlocalized != "ERROR":
+		return !pgconn.SafeToRetry(err), classifyCommit(op, err)
+	case pg.Code == codeChanged || pg.Code == codeNoStatement: // see askSoon
+		_ = c.Conn().Close(ctx)
+		return false, nil
+	case raced(pg.Code):
 		return false, nil
 	}
-	return true, classifyCommit("trigger", err)
+	return true, s.failed(op, err)
 }

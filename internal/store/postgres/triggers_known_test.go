@@ -95,7 +95,7 @@ func TestTriggersOfKnown(t *testing.T) {
 	if quick("") {
 		t.Error("a deleted job was triggered")
 	}
-	ask(job.Errorf(job.KindNotFound, "", ""), 2)
+	ask(job.Errorf(job.KindNotFound, "", ""), 0)
 	edit("h1", 2)
 	if quick("") {
 		t.Error("a job of another life was triggered by what was known of the first")
