@@ -8,8 +8,6 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/taktsched/takt/internal/control"
 )
 
 // registerDirect is register for calls that come for each single execution: huma's part in one, which reads a body of people's twice,
@@ -41,15 +39,19 @@ func takesJSON(accept []string) bool {
 
 // write answers 200 with v.
 func (s *server) write(w http.ResponseWriter, r *http.Request, v any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		s.refuse(w, r, err)
-		return
+	text, quick := appendAnswer(nil, v)
+	if !quick {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		text = b.Bytes()
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if _, err := w.Write(b.Bytes()); err != nil {
+	if _, err := w.Write(text); err != nil {
 		s.logger.LogAttrs(r.Context(), slog.LevelDebug, "the answer did not reach the caller; it will ask again",
 			slog.String("request", requestID(r.Context())), slog.Any("cause", err))
 	}
@@ -58,23 +60,6 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, v any) {
 // fillBody decodes a worker's call, whose checks are its own.
 func fillBody[T any](_ *http.Request, in []byte, i *body[T]) bool {
 	return json.Unmarshal(in, &i.Body) == nil
-}
-
-// fillTriggers decodes a list of triggers. What its schema says of it is in order; what may have times, or keys that are given and
-// empty, is left to huma.
-func fillTriggers(r *http.Request, in []byte, i *triggerManyInput) bool {
-	if i.NS = r.PathValue("ns"); !isName(i.NS) || bytes.Contains(in, []byte(`"at"`)) || bytes.Contains(in, []byte(`"in"`)) ||
-		bytes.IndexByte(in, '\\') >= 0 || json.Unmarshal(in, &i.Body) != nil {
-		return false
-	}
-	keyed := bytes.Contains(in, []byte(`"key"`))
-	for k := range i.Body.Items {
-		it := &i.Body.Items[k]
-		if !isName(it.Job) || !isKey(it.Key) || keyed && it.Key == "" {
-			return false
-		}
-	}
-	return len(i.Body.Items) > 0 && len(i.Body.Items) <= control.MaxTriggers
 }
 
 // isName tells whether s is a name of the form ^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$.

@@ -15,13 +15,18 @@ type desk[I, O any] struct {
 	most    int              // items of one transaction, more only of a single call
 	bytes   int              // of items of one transaction, likewise
 	timeout time.Duration    // of a transaction
+	gather  time.Duration    // how long a crowd waits for more, see await; 0: not at all
 	size    func(*I) int     // bytes of an item
 	alone   func(error) bool // the error says that one of the calls was refused, and nothing was written
 
 	mu      sync.Mutex
 	busy    bool
 	waiting []*deskCall[I, O]
+	last    int // calls of the newest transaction
 }
+
+// crowd is how many calls make a crowd.
+const crowd = 3
 
 // deskCall is one caller's items.
 type deskCall[I, O any] struct {
@@ -74,6 +79,7 @@ func (d *desk[I, O]) leave(call *deskCall[I, O]) bool {
 
 // lead writes what waits, answers, and passes the desk on.
 func (d *desk[I, O]) lead(ctx context.Context, own *deskCall[I, O], write func(context.Context, []I) ([]O, error)) {
+	d.await()
 	batch := d.take()
 	defer d.pass()
 	defer func() { // also when the store panics
@@ -95,6 +101,17 @@ func (d *desk[I, O]) lead(ctx context.Context, own *deskCall[I, O], write func(c
 	d.write(ctx, batch, write)
 }
 
+// await lets more come when the newest transaction had a crowd: then so many are on their way that each transaction costs more of the
+// processors than a moment costs time. A few callers, who may be waiting all by now, do not wait for others.
+func (d *desk[I, O]) await() {
+	d.mu.Lock()
+	some := d.last >= crowd
+	d.mu.Unlock()
+	if some && d.gather > 0 {
+		time.Sleep(d.gather)
+	}
+}
+
 // take takes the calls out whose items fit into one transaction.
 func (d *desk[I, O]) take() []*deskCall[I, O] {
 	d.mu.Lock()
@@ -108,7 +125,7 @@ func (d *desk[I, O]) take() []*deskCall[I, O] {
 		}
 	}
 	batch := slices.Clone(d.waiting[:n])
-	d.waiting = slices.Delete(d.waiting, 0, n)
+	d.waiting, d.last = slices.Delete(d.waiting, 0, n), n
 	return batch
 }
 

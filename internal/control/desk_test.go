@@ -111,6 +111,33 @@ func TestRefusedAmongMany(t *testing.T) {
 	})
 }
 
+// When a transaction had a crowd the next one lets more come; a few callers wait for nobody.
+func TestDeskOfACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newNumberDesk(), &writer{}
+		d.gather = 500 * time.Millisecond
+		use := func(ctx context.Context, items []int) ([]string, error) { return d.put(ctx, items, w.write) }
+		began := time.Now()
+		calls := []func() string{put(t.Context(), use, 0, 1)}
+		for i, after := range []int{100, 200, 300, 1900, 2400, 2600} { // written from 1 s, from 2.5 s, from 3.5 s on
+			calls = append(calls, put(t.Context(), use, time.Duration(after)*time.Millisecond, i+2))
+		}
+		for _, c := range calls {
+			c()
+		}
+		if got, want := fmt.Sprint(w.sets), "[[1] [2 3 4] [5 6] [7]]"; got != want {
+			t.Errorf("sets %s, want %s", got, want)
+		}
+		if took := time.Since(began); took != 4500*time.Millisecond {
+			t.Errorf("it took %v, want 4.5s: half a second of it behind the crowd", took)
+		}
+		d.gather = time.Hour
+		if got := put(t.Context(), use, 0, 8)(); got != "[8] <nil>" || time.Since(began) > 10*time.Second {
+			t.Errorf("a lone caller has %s after %v", got, time.Since(began))
+		}
+	})
+}
+
 // Who waits for one name holds up nobody at another, and nothing is left of desks that nobody is at.
 func TestDesks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

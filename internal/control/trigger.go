@@ -111,7 +111,7 @@ func (c *Control) TriggerMany(ctx context.Context, all []TriggerRequest) ([]Trig
 const deskItems = 64
 
 func newTriggerDesk() *desk[store.Trigger, store.Triggered] {
-	return &desk[store.Trigger, store.Triggered]{most: store.BulkItems, bytes: 1 << 20, timeout: 15 * time.Second,
+	return &desk[store.Trigger, store.Triggered]{most: store.BulkItems, bytes: 1 << 20, timeout: 15 * time.Second, gather: 2 * time.Millisecond,
 		size: func(t *store.Trigger) int { return len(t.Request.Params) },
 		alone: func(err error) bool {
 			_, refused := errors.AsType[*job.SetError](err)

@@ -68,11 +68,14 @@ func (w rowWrites) arrays() []any {
 	}
 }
 
-// put writes rows: those that have much in common by a statement for each group, the rest by the other.
+// put writes rows: those that have much in common by a statement for each group, the rest by the other, or by its form for a few.
 func (c *commit) put(common, other query, rows rowWrites, guards ...any) {
 	groups, rest := store.GroupCommon(rows, store.Worthwhile)
 	for i := range groups {
 		c.add(common, append(commonArgs(&groups[i]), guards...)...)
+	}
+	if few, is := fewOf[other]; is && len(rest) < store.Worthwhile {
+		other = few
 	}
 	if len(rest) > 0 {
 		c.add(other, append(rowWrites(rest).arrays(), guards...)...)

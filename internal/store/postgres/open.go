@@ -50,19 +50,20 @@ const takers = 4
 
 // Store is the adapter. All methods may be called by many goroutines.
 type Store struct {
-	commits  *pool // guarded plans, short time-outs (R2)
-	keeper   *pool // beats and looks: never wait behind anything else (R8)
-	takers   *pool // changes of ownership, which wait for commits in flight
-	engines  *pool
-	people   *pool
-	lists    *pool // people's reads: as many as they are, no write of people's waits for them
-	dsn      *pgxpool.Config
-	months   months
-	care     care
-	hints    hints
-	renewals renewals
-	singles  singles
-	lots     lots
+	commits   *pool // guarded plans, short time-outs (R2)
+	keeper    *pool // beats and looks: never wait behind anything else (R8)
+	takers    *pool // changes of ownership, which wait for commits in flight
+	engines   *pool
+	people    *pool
+	lists     *pool // people's reads: as many as they are, no write of people's waits for them
+	dsn       *pgxpool.Config
+	months    months
+	care      care
+	hints     hints
+	renewals  renewals
+	singles   singles
+	knownJobs knownJobs
+	lots      lots
 	// hearCheck is that of the same name, but in tests.
 	hearCheck time.Duration
 	name      string
@@ -206,7 +207,7 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	if err != nil {
 		return nil, classify("open the database", err)
 	}
-	return &pool{Pool: made, limit: limit, patience: limit + limit/2, writes: min(limit+limit/2, writeMost), begins: beginMost, idle: idleMost, ping: min(limit, beginMost)}, nil
+	return &pool{Pool: made, limit: limit, patience: limit + limit/2, writes: min(limit+limit/2, writeMost), begins: beginMost, idle: idleMost, fresh: freshMost, ping: min(limit, beginMost)}, nil
 }
 
 func inMilliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -17,6 +17,7 @@ type pool struct {
 	writes   time.Duration // of one that writes: no longer than writeMost, but in tests
 	begins   time.Duration // of its begin: beginMost, but in tests
 	idle     time.Duration // idleMost, but in tests
+	fresh    time.Duration // freshMost, but in tests
 	ping     time.Duration // how long one that was idle may take to say that it lives
 	parting  sync.WaitGroup
 }

@@ -14,7 +14,7 @@ import (
 // Many triggers take a statement of each kind, not of each trigger: the way to the database is longer than SQLite's.
 // Rows are locked and keys are put in the order of their names, whoever does it, so that no two wait for each other.
 var (
-	qJobsToTrigger = statement(`SELECT ` + definitionColumns + `, j.partition FROM unnest($1::text[], $2::text[]) AS a (namespace, name)
+	qJobsToTrigger = statement(`SELECT ` + definitionColumns + `, j.pause FROM unnest($1::text[], $2::text[]) AS a (namespace, name)
 		JOIN jobs j ON j.namespace = a.namespace AND j.name = a.name JOIN job_revisions r ON r.uid = j.uid AND r.revision = j.revision
 		ORDER BY j.namespace, j.name FOR SHARE OF j`)
 	qJobsThere = statement(`SELECT count(*) FROM unnest($1::text[], $2::text[]) AS a (namespace, name)
@@ -50,10 +50,13 @@ func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition fun
 	if len(all) == 0 {
 		return []store.Triggered{}, nil
 	}
+	if out, done, err := s.triggersOfKnown(ctx, all, partition); done {
+		return out, err
+	}
 	var t triggers
 	err := s.writeInFew(ctx, s.people, "trigger", func(w *link) error {
-		t = triggers{link: w, all: all, partition: partition, out: make([]store.Triggered, len(all)),
-			jobs: map[[2]string]*job.Definition{}, keys: map[[3]string]*usedKey{}, seqs: map[int]int64{}}
+		t = newTriggers(all, partition)
+		t.link, t.known = w, &s.knownJobs
 		return t.run()
 	})
 	switch {
@@ -66,9 +69,15 @@ func (s *Store) Triggers(ctx context.Context, all []store.Trigger, partition fun
 	return t.out, nil
 }
 
+func newTriggers(all []store.Trigger, partition func(job.Definition) int) triggers {
+	return triggers{all: all, partition: partition, out: make([]store.Triggered, len(all)),
+		jobs: map[[2]string]*job.Definition{}, keys: map[[3]string]*usedKey{}, seqs: map[int]int64{}}
+}
+
 // triggers is the work of one transaction.
 type triggers struct {
 	*link
+	known     *knownJobs
 	all       []store.Trigger
 	partition func(job.Definition) int
 	out       []store.Triggered
@@ -127,10 +136,11 @@ func (w *triggers) holdJobs() error {
 	for {
 		n, there := 0, 0
 		hold := question{qJobsToTrigger, []any{namespaces, names}, func(rows pgx.Rows) error {
-			var partition int
-			d, err := scanDefinition(rows, &partition)
+			var pause *string
+			d, err := scanDefinition(rows, &pause)
 			if err == nil {
 				n, w.jobs[[2]string{d.Namespace, d.Name}] = n+1, d
+				w.known.put(knownJob{d, pause})
 			}
 			return err
 		}}
