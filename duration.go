@@ -15,6 +15,9 @@ type Duration time.Duration
 // DurationPattern is the regular expression that a duration in a document matches.
 const DurationPattern = `^(0|([0-9]{1,9}(\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$`
 
+// LengthPattern is that of a duration for which 0 has no meaning of its own.
+const LengthPattern = `^([0-9]{1,9}(\.[0-9]{1,6})?(ms|s|m|h|d|w))*([0-9]*[1-9][0-9]*(\.[0-9]{1,6})?|[0-9]{1,9}\.[0-9]*[1-9][0-9]*)(ms|s|m|h|d|w)([0-9]{1,9}(\.[0-9]{1,6})?(ms|s|m|h|d|w))*$`
+
 var (
 	durationWhole = regexp.MustCompile(DurationPattern)
 	durationPart  = regexp.MustCompile(`([0-9.]+)(ms|s|m|h|d|w)`)

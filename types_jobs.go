@@ -42,7 +42,7 @@ type AfterSpec struct {
 	On       string   `json:"on,omitempty" enum:"succeeded,failed,finished" doc:"How it has to have ended. failed: also timed out and succeeded in part. Default succeeded."`
 	Match    string   `json:"match,omitempty" enum:"planned,latest,day" doc:"Which of its executions counts. planned (default): that of the same planned instant. latest: the one with the newest planned instant that has ended. day: the newest of the same date in timeZone; for a job with a schedule."`
 	TimeZone string   `json:"timeZone,omitempty" maxLength:"64" doc:"Of match day: whose date, as an IANA name; default UTC."`
-	Within   Duration `json:"within,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"How long an execution waits for it; then it ends cancelled, reason upstream_missing (or upstream_failed). Default 24h."`
+	Within   Duration `json:"within,omitempty" pattern:"^([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))*([0-9]*[1-9][0-9]*(\\.[0-9]{1,6})?|[0-9]{1,9}\\.[0-9]*[1-9][0-9]*)(ms|s|m|h|d|w)([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))*$" patternDescription:"a length of time above 0" doc:"How long an execution waits for it; then it ends cancelled, reason upstream_missing (or upstream_failed). Default 24h."`
 }
 
 // ParentExecution is an execution of a job that another one runs after.

@@ -6,8 +6,8 @@ import "time"
 // are those of all schedules of the job together. What does not run is a decision with its reason.
 type MisfireSpec struct {
 	Policy string   `json:"policy,omitempty" enum:"skip,once,all" doc:"Of instants that are later than grace and inside of window. skip: none runs; once (default): the newest runs; all: the newest limit of them run, in planned order, as their overlap policy lets them. What runs has trigger catchup and its own planned instant."`
-	Grace  Duration `json:"grace,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"What is not later than this is on time and runs as usual; default 60s. Twice the partition lease (10s) counts for anything shorter: a server that takes over from another one needs that long, and would miss what it can still run."`
-	Window Duration `json:"window,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"What is later than this does not run, whatever the policy; default 24h."`
+	Grace  Duration `json:"grace,omitempty" pattern:"^([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))*([0-9]*[1-9][0-9]*(\\.[0-9]{1,6})?|[0-9]{1,9}\\.[0-9]*[1-9][0-9]*)(ms|s|m|h|d|w)([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))*$" patternDescription:"a length of time above 0" doc:"What is not later than this is on time and runs as usual; default 60s. Twice the partition lease (10s) counts for anything shorter: a server that takes over from another one needs that long, and would miss what it can still run."`
+	Window Duration `json:"window,omitempty" pattern:"^([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))*([0-9]*[1-9][0-9]*(\\.[0-9]{1,6})?|[0-9]{1,9}\\.[0-9]*[1-9][0-9]*)(ms|s|m|h|d|w)([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))*$" patternDescription:"a length of time above 0" doc:"What is later than this does not run, whatever the policy; default 24h."`
 	Limit  int      `json:"limit,omitempty" minimum:"1" maximum:"1000" doc:"Of policy all; default 100."`
 }
 

@@ -162,6 +162,8 @@ func (c *cronFlags) tellDialect(cmd *cobra.Command, d schedule.Dialect) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "read as Quartz: second minute hour day-of-month month day-of-week [year], Sunday is 1")
 	case d == schedule.Seconds6:
 		fmt.Fprintln(cmd.ErrOrStderr(), "read as seconds6: second minute hour day-of-month month day-of-week, Sunday is 0")
+	default:
+		fmt.Fprintln(cmd.ErrOrStderr(), "read as unix5: minute hour day-of-month month day-of-week, Sunday is 0")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 var (
@@ -17,7 +18,7 @@ var (
 	shardHeader     = []string{"SHARD", "STATE", "WORKER", "ATTEMPT", "TOKEN", "LEASE", "PROGRESS", "CHECKPOINTS", "WHY", "FAULTS", "LOSSES", "KEY"}
 	workerHeader    = []string{"WORKER", "POOL", "BUSY", "SLOTS", "BEAT", "LEASE", "SKEW", "OPENED", "HANDLERS", "BUILD", "LABELS", "SESSION"}
 	poolHeader      = []string{"POOL", "WORKERS", "BUSY", "SLOTS", "QUEUED"}
-	decisionHeader  = []string{"JOB", "KIND", "COUNT", "FROM", "TO", "WHY"}
+	decisionHeader  = []string{"JOB", "KIND", "COUNT", "FROM", "TO", "WHY", "SCHEDULE"}
 )
 
 func jobRow(j *takt.Job) []string {
@@ -77,14 +78,24 @@ func calendarsText(s *takt.ScheduleSpec) string {
 	return text
 }
 
+// readingText says how an expression without a declared dialect is read, when that is not as five fields usually are.
+func readingText(s *takt.ScheduleSpec) string {
+	if s.Dialect != "" {
+		return ""
+	}
+	read, err := schedule.Parse(schedule.Spec{Cron: s.Cron, TimeZone: s.TimeZone, Seed: "any"}, time.Time{})
+	if err != nil || schedule.Reading(read) == schedule.Unix5 {
+		return ""
+	}
+	return fmt.Sprintf(" (read as %s)", schedule.Reading(read))
+}
+
 func scheduleText(s *takt.ScheduleSpec) string {
 	switch {
 	case s == nil:
 		return "manual"
-	case s.Cron != "" && s.TimeZone != "":
-		return s.Cron + " " + s.TimeZone
 	case s.Cron != "":
-		return s.Cron
+		return strings.TrimSpace(s.Cron+" "+s.TimeZone) + readingText(s)
 	case s.Delay != 0:
 		return s.Delay.String() + " after the end"
 	case s.Every != 0:
@@ -160,7 +171,7 @@ func poolRow(p *takt.PoolStatus) []string {
 
 func decisionRow(d *takt.Decision) []string {
 	return []string{d.Job, d.Kind, strconv.FormatInt(d.Count, 10), d.From.Format(time.RFC3339), d.To.Format(time.RFC3339),
-		firstText(d.ReasonText, d.Reason)}
+		firstText(d.ReasonText, d.Reason), d.Schedule}
 }
 
 func firstText(texts ...string) string {

@@ -137,6 +137,8 @@ func (e *Engine) parentEnded(entry Entry) bool {
 		return false // it has been consumed, or forwarded
 	case len(def.Spec.After) == 0:
 		return true
+	case entry.Planner == e.cfg.Partition && entry.Place != e.cfg.Partition:
+		return false // the job is about to move: what this leads to is its new planner's, and until then nothing is to be asked
 	}
 	ask := UpstreamAsk{Child: entry.Job, Ended: entry.Execution}
 	e.pages.ends[ask] = append(e.pages.ends[ask], entry)

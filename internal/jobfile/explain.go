@@ -13,6 +13,9 @@ import (
 )
 
 // explain words a fault of the schema for the person who wrote the file.
+// lengthWanted ends what is said of a text that takt.LengthPattern refuses.
+const lengthWanted = "a length of time above 0"
+
 func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error {
 	var detail *huma.ErrorDetail
 	if !errors.As(err, &detail) {
@@ -41,8 +44,11 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 			}
 		}
 		return e
-	case strings.Contains(msg, takt.DurationPattern):
+	case strings.Contains(msg, takt.DurationPattern), strings.HasSuffix(msg, lengthWanted):
 		message, hint := fmt.Sprintf("%v is no duration", detail.Value), "write 90s, 1h30m, 2d or 1w"
+		if strings.HasSuffix(msg, lengthWanted) {
+			message, hint = fmt.Sprintf("%v is no length of time above 0", detail.Value), hint+", or leave it out for the default"
+		}
 		if text, ok := detail.Value.(string); ok {
 			if _, err := takt.ParseDuration(text); err != nil {
 				message, hint, _ = strings.Cut(err.Error(), ": ")

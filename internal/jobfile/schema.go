@@ -103,9 +103,13 @@ func field(r huma.Registry, path string, s *huma.Schema, required bool) Field {
 	return f
 }
 
+func isDuration(s *huma.Schema) bool {
+	return s.Pattern == takt.DurationPattern || s.Pattern == takt.LengthPattern
+}
+
 func typeOf(r huma.Registry, s *huma.Schema) string {
 	switch {
-	case s.Pattern == takt.DurationPattern:
+	case isDuration(s):
 		return "duration"
 	case s.Format == "date-time":
 		return "instant"
@@ -145,7 +149,9 @@ func limits(s *huma.Schema) string {
 		}
 		all = append(all, "one of "+strings.Join(words, ", "))
 	}
-	if s.Pattern != "" && s.Pattern != takt.DurationPattern {
+	if s.Pattern == takt.LengthPattern {
+		all = append(all, "more than 0s")
+	} else if s.Pattern != "" && !isDuration(s) {
 		all = append(all, "matches "+s.Pattern)
 	}
 	return strings.Join(all, "; ")

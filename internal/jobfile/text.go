@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/taktsched/takt"
 )
 
 // plainText takes off a byte order mark, which editors on Windows write, and refuses bytes that are no text.
@@ -47,7 +45,7 @@ func (d *Doc) strict(registry huma.Registry, s *huma.Schema, path string, value 
 		}
 		var e *Error
 		switch {
-		case s.Pattern == takt.DurationPattern:
+		case isDuration(s):
 			e = d.checkDuration(path, v)
 		case s.Format == "date-time":
 			e = d.checkInstant(path, v)

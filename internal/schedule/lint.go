@@ -42,28 +42,41 @@ func (c *cron) lintPast(from time.Time) []Finding {
 	return []Finding{{"never_again", fmt.Sprintf("it never fires again: the last time was %s", last.In(c.zone).Format(time.RFC3339)), hint}}
 }
 
-// lintSteps finds steps that do not divide their field: the last pause of each round is shorter.
+// lintSteps finds steps that do not divide their field: the last pause of each round is another one.
 func (e *Expression) lintSteps() (found []Finding) {
 	for i, f := range []field{secondField, minuteField, hourField, dayField, monthField} {
 		for item := range strings.SplitSeq(e.words[i], ",") {
 			span, text, stepped := strings.Cut(item, "/")
 			step, ok := number(text)
-			size := f.max - f.min + 1
+			first, all := f.whole(span, step)
+			if !stepped || !ok || step == 0 || !all {
+				continue
+			}
+			size, more := f.max-f.min+1, (f.max-first)/step
+			pause := size - more*step // from the last one to the first of the next round
 			switch {
-			case !stepped || !ok || span != "*" && span != fmt.Sprint(f.min) && span != fmt.Sprintf("%d-%d", f.min, f.max):
-			case step >= size:
-				found = append(found, Finding{"step_one_value", fmt.Sprintf("%s: the step %s leaves one value only, %d", f.name, item, f.min),
-					fmt.Sprintf("write %d if that is meant", f.min)})
+			case more == 0:
+				found = append(found, Finding{"step_one_value", fmt.Sprintf("%s: the step %s leaves one value only, %d", f.name, item, first),
+					fmt.Sprintf("write %d if that is meant", first)})
 			case f.name == dayField.name && step > 1:
 				found = append(found, Finding{"uneven_step", fmt.Sprintf("%s: %s begins anew on the 1st of each month: the last pause is as long as the month leaves", f.name, item),
 					"for an even pause use every instead of cron"})
-			case size%step != 0:
-				found = append(found, Finding{"uneven_step", fmt.Sprintf("%s: %s does not divide %d: the pause at the end of each round is %d, not %d", f.name, item, size, size%step, step),
+			case pause != step:
+				found = append(found, Finding{"uneven_step", fmt.Sprintf("%s: %s does not divide %d: the pause at the end of each round is %d, not %d", f.name, item, size, pause, step),
 					"for an even pause use every instead of cron"})
 			}
 		}
 	}
 	return found
+}
+
+// whole tells that a step over a span goes through all of a field, and from which value on; H is taken for the smallest one.
+func (f *field) whole(span string, step int) (first int, is bool) {
+	if span == "*" || strings.EqualFold(span, "H") || span == fmt.Sprintf("%d-%d", f.min, f.max) {
+		return f.min, true
+	}
+	first, is = number(span)
+	return first, is && first >= f.min && first <= f.max && first-f.min < step
 }
 
 // lintClock finds the first step of the clock within two years that touches the schedule.
