@@ -124,7 +124,9 @@ func (s *Store) putOfKnown(ctx context.Context, c *pgxpool.Conn, t *triggers, r 
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.people.writes) // see transactOn
 	defer cancel()
 	text, d := texts[qEntriesOfKnown], known.definition
-	if _, err := c.Conn().Prepare(patience, text, text); err != nil { // asks the database once per connection
+	begin, leave := context.WithTimeout(patience, s.people.begins)
+	_, err = c.Conn().Prepare(begin, text, text) // asks the database once per connection
+	if leave(); err != nil {
 		return false, nil //nolint:nilerr // nothing was written
 	}
 	next := 0
