@@ -1,0 +1,42 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
+	"github.com/taktsched/takt/internal/store/postgres"
+	"github.com/taktsched/takt/internal/store/postgres/pgtest"
+)
+
+// A request that meets a connection which broke just before is made over the next one, with a key and without: of one
+// without a key that ends unknown nobody can find out what became of it.
+func TestTriggersOverBrokenConnections(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	dsn := c.Database(t)
+	p := newProxy(t, c.HostPort())
+	s, direct := openAt(t, postgres.Config{DSN: through(p, dsn, c), Partitions: 1}), openAt(t, postgres.Config{DSN: dsn})
+	putOne(t, direct)
+	verdicts := map[bool]map[string]int{true: {}, false: {}}
+	for n := range 60 {
+		one := store.Trigger{Namespace: "ns", Job: "j", Execution: job.RequestedID(noon, [10]byte{1, byte(n)})}
+		keyed := n%2 == 0
+		if keyed {
+			one.Key = store.RequestKey{Namespace: "ns", Operation: "o", Key: fmt.Sprint(n), Hash: "h"}
+		}
+		if _, err := s.Trigger(t.Context(), store.Trigger{Namespace: "ns", Job: "j", Execution: job.RequestedID(noon, [10]byte{2, byte(n)})}, toFirst); err != nil {
+			t.Fatal(err)
+		}
+		p.cut()
+		kind := "ok"
+		if _, err := s.Trigger(t.Context(), one, toFirst); err != nil {
+			kind = string(job.KindOf(err))
+		}
+		verdicts[keyed][kind]++
+	}
+	if verdicts[false]["ok"] < verdicts[true]["ok"]*9/10 {
+		t.Errorf("with keys: %v, without: %v", verdicts[true], verdicts[false])
+	}
+}
