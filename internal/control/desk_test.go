@@ -159,3 +159,26 @@ func TestDesks(t *testing.T) {
 		}
 	})
 }
+
+// A crowd that fills a transaction already waits for nobody: no more would fit.
+func TestDeskOfAFullCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newNumberDesk(), &writer{}
+		d.gather, d.most = 500*time.Millisecond, 3
+		use := func(ctx context.Context, items []int) ([]string, error) { return d.put(ctx, items, w.write) }
+		began := time.Now()
+		calls := []func() string{put(t.Context(), use, 0, 1)}
+		for i := range 6 {
+			calls = append(calls, put(t.Context(), use, time.Duration(100*(i+1)), i+2))
+		}
+		for _, c := range calls {
+			c()
+		}
+		if got, want := fmt.Sprint(w.sets), "[[1] [2 3 4] [5 6 7]]"; got != want {
+			t.Errorf("sets %s, want %s", got, want)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %v, want 3s: nobody is waited for", took)
+		}
+	})
+}

@@ -13,3 +13,13 @@ func TriggersOfKnown(ctx context.Context, s *Store, all []store.Trigger, partiti
 	s.people.fresh = time.Hour
 	return s.triggersOfKnown(ctx, all, partition)
 }
+
+// KnownBytes is how many bytes of params are kept of known jobs.
+func KnownBytes(s *Store) (n int) {
+	s.knownJobs.mu.Lock()
+	defer s.knownJobs.mu.Unlock()
+	for _, k := range s.knownJobs.of {
+		n += len(k.definition.Spec.Params)
+	}
+	return n
+}

@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -57,5 +59,28 @@ func TestTriggersOfKnownAfterForgottenTail(t *testing.T) {
 	edit("second")
 	if got := ask(2); got != "second" {
 		t.Errorf("a request of a job with the handler %q is judged by the revision with the handler %q, which the database forgot", "second", got)
+	}
+}
+
+// What is known of jobs is bounded in bytes (R14), as all that memory holds.
+func TestKnownJobsAreBounded(t *testing.T) {
+	t.Parallel()
+	both, _ := servers(t)
+	s := both[0]
+	for n := range 160 {
+		name := fmt.Sprint("large-", n)
+		p := put(name, "h", byte(n+1), 0)
+		p.Definition.Spec.Params = json.RawMessage(`"` + strings.Repeat("x", job.MaxParams-2) + `"`)
+		if _, _, err := s.PutJob(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		one := trigger(byte(n))
+		one.Job = name
+		if _, err := s.Trigger(t.Context(), one, toFirst); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := postgres.KnownBytes(s); n > 32<<20 {
+		t.Errorf("%d MiB are kept of 160 jobs; of the 1,024 that may be known it would be %d MiB", n>>20, n>>20*1024/160)
 	}
 }
