@@ -182,3 +182,27 @@ func TestDeskOfAFullCrowd(t *testing.T) {
 		}
 	})
 }
+
+// When as many wait as the newest transaction had, all of a crowd are back that asks again and again: nobody is waited for.
+func TestDeskOfACrowdThatIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newNumberDesk(), &writer{}
+		d.gather = 500 * time.Millisecond
+		use := func(ctx context.Context, items []int) ([]string, error) { return d.put(ctx, items, w.write) }
+		began := time.Now()
+		first := put(t.Context(), use, 0, 1)
+		var crowd sync.WaitGroup
+		for i := range 3 {
+			crowd.Go(func() {
+				for range 3 {
+					put(t.Context(), use, 100, i+2)()
+				}
+			})
+		}
+		first()
+		crowd.Wait()
+		if took := time.Since(began).Round(time.Second / 10); len(w.sets) != 4 || took != 4*time.Second {
+			t.Errorf("%v took %v, want four sets in 4s", w.sets, took)
+		}
+	})
+}
