@@ -48,6 +48,7 @@ func (h *history) batch(p int) *engine.Batch {
 	h.planAlike(b, p)
 	h.advance(b, p)
 	h.rerun(b, p)
+	h.grantAlike(b, p)
 	h.bookkeeping(b, p)
 	return b
 }
@@ -88,21 +89,46 @@ func (h *history) planOne(b *engine.Batch, p int) {
 	h.insert(b, p, &d, job.Execution{ID: id, Trigger: job.TriggerSchedule, PlannedAt: at, Params: d.Spec.Params})
 }
 
-// planAlike makes some executions of a job that begin alike, each granted at once.
+// planAlike makes some executions of a job that begin alike: each granted at once, or each in line for what a request asked.
 func (h *history) planAlike(b *engine.Batch, p int) {
 	jobs := slices.DeleteFunc(h.jobsOf(p), func(d job.Definition) bool { return d.Spec.ShardTotal() != 1 })
 	if len(jobs) == 0 || h.rng.IntN(4) > 0 {
 		return
 	}
 	d := pick(h, jobs)
+	trigger, state, shard := job.TriggerBackfill, job.ExecutionRunning, job.ShardLeased
+	if h.rng.IntN(2) == 0 {
+		trigger, state, shard = job.TriggerRequest, job.ExecutionQueued, job.ShardQueued
+	}
 	for range 2 + h.rng.IntN(4) {
 		at := h.instant()
 		e := job.Execution{ID: h.newID(at), Partition: p, Namespace: d.Namespace, Job: d.Name, JobUID: d.UID, Revision: d.Revision, Pool: d.Spec.Pool, Handler: d.Spec.Handler,
-			Trigger: job.TriggerBackfill, PlannedAt: at, CreatedAt: h.clock, StartedAt: h.clock, ShardTotal: 1, State: job.ExecutionRunning}
+			Trigger: trigger, PlannedAt: at, CreatedAt: h.clock, StartedAt: h.clock, ShardTotal: 1, State: state}
 		s := job.Shard{Execution: e.ID}
 		h.colour(&s)
-		s.State = job.ShardLeased
+		s.State = shard
 		b.Executions, b.Shards = append(b.Executions, engine.ExecutionWrite{Row: e}), append(b.Shards, engine.ShardWrite{Row: s})
+	}
+}
+
+// grantAlike grants some of what waits in line with its shard.
+func (h *history) grantAlike(b *engine.Batch, p int) {
+	if h.rng.IntN(3) > 0 {
+		return
+	}
+	for _, e := range ordered(h.twin.live, byID) {
+		shards := h.twin.shardsOf(e.ID)
+		if e.Partition != p || e.State != job.ExecutionQueued || len(shards) != 1 || shards[0].State != job.ShardQueued || h.rng.IntN(3) == 0 ||
+			slices.ContainsFunc(b.Executions, func(w engine.ExecutionWrite) bool { return w.Row.ID == e.ID }) ||
+			slices.ContainsFunc(b.Shards, func(w engine.ShardWrite) bool { return w.Row.Execution == e.ID }) {
+			continue
+		}
+		e.State, e.Reason, e.StartedAt = job.ExecutionRunning, job.ReasonNone, h.clock
+		s := shards[0]
+		h.colour(&s)
+		s.State = job.ShardLeased
+		b.Executions = append(b.Executions, engine.ExecutionWrite{From: job.ExecutionQueued, Row: e})
+		b.Shards = append(b.Shards, engine.ShardWrite{From: job.ShardQueued, Row: s, Total: h.said(s)})
 	}
 }
 
