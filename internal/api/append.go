@@ -10,10 +10,10 @@ import (
 	"github.com/taktsched/takt"
 )
 
-// appendAnswer appends an answer as encoding/json writes it, if it is one that comes for each execution and holds nothing that is rare;
+// answerText is an answer as encoding/json writes it, if it is one that comes for each execution and holds nothing that is rare;
 // false: encoding/json must write it.
-func appendAnswer(b []byte, v any) ([]byte, bool) {
-	p := printer{b: b}
+func answerText(v any) ([]byte, bool) {
+	var p printer
 	switch v := v.(type) {
 	case *takt.PollResponse:
 		p.polled(v)

@@ -14,7 +14,7 @@ import (
 func TestAnswersHaveEveryField(t *testing.T) {
 	check := func(what string, v any) {
 		t.Helper()
-		got, quick := appendAnswer(nil, v)
+		got, quick := answerText(v)
 		var want bytes.Buffer
 		enc := json.NewEncoder(&want)
 		enc.SetEscapeHTML(false)

@@ -39,7 +39,7 @@ func takesJSON(accept []string) bool {
 
 // write answers 200 with v.
 func (s *server) write(w http.ResponseWriter, r *http.Request, v any) {
-	text, quick := appendAnswer(nil, v)
+	text, quick := answerText(v)
 	if !quick {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)

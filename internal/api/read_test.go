@@ -140,7 +140,7 @@ func TestAnswersAreWrittenAsByEncodingJSON(t *testing.T) {
 			m.Items = append(m.Items, it)
 		}
 		for _, v := range []any{&p, &r, &m} {
-			got, quick := appendAnswer(nil, v)
+			got, quick := answerText(v)
 			if !quick {
 				continue
 			}
@@ -171,7 +171,7 @@ func usual(n int) (poll takt.PollResponse, report takt.ReportRequest, triggers t
 
 func TestUsualCallsGoByHand(t *testing.T) {
 	poll, report, triggers := usual(3)
-	if _, quick := appendAnswer(nil, &poll); !quick {
+	if _, quick := answerText(&poll); !quick {
 		t.Error("a usual answer to a poll is left to encoding/json")
 	}
 	body, _ := json.Marshal(report)
@@ -195,7 +195,7 @@ func BenchmarkByHand(b *testing.B) {
 	for name, f := range map[string]func(hand bool){
 		"poll answer": func(hand bool) {
 			if hand {
-				appendAnswer(nil, &poll)
+				answerText(&poll)
 			} else {
 				enc := json.NewEncoder(new(bytes.Buffer))
 				enc.SetEscapeHTML(false)

@@ -22,7 +22,8 @@ type desk[I, O any] struct {
 	mu      sync.Mutex
 	busy    bool
 	waiting []*deskCall[I, O]
-	last    int // calls of the newest transaction
+	last    int           // calls of the newest transaction
+	enough  chan struct{} // closed when as many wait; nil: nobody waits for that
 }
 
 // crowd is how many calls make a crowd.
@@ -46,6 +47,10 @@ func (d *desk[I, O]) put(ctx context.Context, items []I, write func(context.Cont
 	}
 	d.mu.Lock()
 	d.waiting = append(d.waiting, call)
+	if d.enough != nil && d.crowded() {
+		close(d.enough)
+		d.enough = nil
+	}
 	lead := !d.busy
 	call.leads, d.busy = lead, true
 	d.mu.Unlock()
@@ -101,15 +106,35 @@ func (d *desk[I, O]) lead(ctx context.Context, own *deskCall[I, O], write func(c
 	d.write(ctx, batch, write)
 }
 
-// await lets more come when the newest transaction had a crowd: then so many are on their way that each transaction costs more of the
-// processors than a moment costs time. A few callers, who may be waiting all by now, do not wait for others.
+// await lets more come when the newest transaction had a crowd, until as many wait again or the next one is full: then so many are on
+// their way that each transaction costs more of the processors than a moment costs time. Two callers wait for nobody.
 func (d *desk[I, O]) await() {
 	d.mu.Lock()
-	some := d.last >= crowd
-	d.mu.Unlock()
-	if some && d.gather > 0 {
-		time.Sleep(d.gather)
+	if d.gather == 0 || d.last < crowd || d.crowded() {
+		d.mu.Unlock()
+		return
 	}
+	enough := make(chan struct{})
+	d.enough = enough
+	d.mu.Unlock()
+	timer := time.NewTimer(d.gather)
+	defer timer.Stop()
+	select {
+	case <-enough:
+	case <-timer.C:
+		d.mu.Lock()
+		d.enough = nil
+		d.mu.Unlock()
+	}
+}
+
+// crowded tells that as many wait as the newest transaction had, or as fit into one; mu is held.
+func (d *desk[I, O]) crowded() bool {
+	items := 0
+	for _, c := range d.waiting {
+		items += len(c.items)
+	}
+	return len(d.waiting) >= d.last || items >= d.most
 }
 
 // take takes the calls out whose items fit into one transaction.

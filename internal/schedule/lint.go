@@ -71,7 +71,7 @@ func (e *Expression) lintSteps() (found []Finding) {
 }
 
 // whole tells that a step over a span goes through all of a field, and from which value on; H is taken for the smallest one.
-func (f *field) whole(span string, step int) (first int, is bool) {
+func (f field) whole(span string, step int) (first int, is bool) {
 	if span == "*" || strings.EqualFold(span, "H") || span == fmt.Sprintf("%d-%d", f.min, f.max) {
 		return f.min, true
 	}

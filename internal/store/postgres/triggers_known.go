@@ -13,10 +13,12 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// qEntriesOfKnown puts entries in if their job is as it was when it was read, and holds it so to the end of the transaction, which is this
+// qEntriesOfKnown puts entries in if their job is as it was when it was read (a database that forgot its tail may give the number of a
+// revision to another one, of another instant), and holds it so to the end of the transaction, which is this
 // statement alone.
 var qEntriesOfKnown = statement(`WITH held AS (SELECT uid FROM jobs
-		WHERE namespace = $3 AND name = $4 AND uid = $5 AND revision = $6 AND pause IS NOT DISTINCT FROM $7 FOR SHARE)
+		WHERE namespace = $3 AND name = $4 AND uid = $5 AND revision = $6 AND pause IS NOT DISTINCT FROM $7
+			AND (SELECT r.at FROM job_revisions r WHERE r.uid = jobs.uid AND r.revision = jobs.revision) = $11 FOR SHARE)
 	INSERT INTO inbox (partition, rank, kind, namespace, job, execution, payload)
 		SELECT $1, $2, a.kind, $3, held.uid, a.execution, a.payload
 		FROM held CROSS JOIN unnest($8::text[], $9::uuid[], $10::text[]) WITH ORDINALITY AS a (kind, execution, payload, n) ORDER BY a.n ` + entrySaid)
@@ -32,7 +34,11 @@ type knownJob struct {
 	pause      *string         // as it is stored
 }
 
-const jobsKnown = 1024
+// These bound what is kept: jobs that say more than knownBytes are read each time.
+const (
+	jobsKnown  = 1024
+	knownBytes = 16 << 10
+)
 
 func (k *knownJobs) get(namespace, name string) (knownJob, bool) {
 	k.mu.Lock()
@@ -42,6 +48,9 @@ func (k *knownJobs) get(namespace, name string) (knownJob, bool) {
 }
 
 func (k *knownJobs) put(known knownJob) {
+	if store.SizeOfDefinition(known.definition) > knownBytes {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil || len(k.of) >= jobsKnown {
@@ -78,10 +87,10 @@ func (s *Store) triggersOfKnown(ctx context.Context, all []store.Trigger, partit
 	}
 	c, err := s.people.Acquire(ctx)
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // who asks for another one is told
+		return nil, false, nil // who asks for another one is told
 	}
 	defer s.people.release(c)
-	if idle, told := c.Conn().PgConn().CustomData()[idleTime].(time.Duration); !told || idle > s.people.fresh {
+	if idle, told := c.Conn().PgConn().CustomData()[idleTime].(time.Duration); !told || idle > s.people.fresh || severed(c.Conn().PgConn().Conn()) {
 		return nil, false, nil
 	}
 	switch done, err = s.putOfKnown(ctx, c, &t, &rows, &known); {
@@ -127,10 +136,10 @@ func (s *Store) putOfKnown(ctx context.Context, c *pgxpool.Conn, t *triggers, r 
 	begin, leave := context.WithTimeout(patience, s.people.begins)
 	_, err = c.Conn().Prepare(begin, text, text) // asks the database once per connection
 	if leave(); err != nil {
-		return false, nil //nolint:nilerr // nothing was written
+		return false, nil // nothing was written
 	}
 	next := 0
-	rows, err := c.Conn().Query(patience, text, r.partitions[0], entryRest, d.Namespace, d.Name, [16]byte(d.UID), d.Revision, known.pause, r.kinds, r.ids, r.payloads)
+	rows, err := c.Conn().Query(patience, text, r.partitions[0], entryRest, d.Namespace, d.Name, [16]byte(d.UID), d.Revision, known.pause, r.kinds, r.ids, r.payloads, int64(d.UpdatedAt))
 	if err == nil {
 		for rows.Next() {
 			if next++; err == nil {
