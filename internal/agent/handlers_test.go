@@ -74,7 +74,7 @@ func TestParseSaysWhereTheFaultIs(t *testing.T) {
 		{"two", fileHead + "  a: {command: {shell: x}}\n---\nkind: Handlers\n", "f:6:1: a second document", ""},
 		{"a job", "apiVersion: takt/v1\nkind: Job\nhandlers: {}\n", `f:2:7: kind: this is a document of kind Job, not of kind Handlers`, ""},
 		{"no handlers", "apiVersion: takt/v1\nkind: Handlers\n", "f:1:1: handlers is missing", ""},
-		{"none", "apiVersion: takt/v1\nkind: Handlers\nhandlers: {}\n", "f:1:1: handlers: there is no handler", ""},
+		{"none", "apiVersion: takt/v1\nkind: Handlers\nhandlers: {}\n", "f:3:11: handlers: there is no handler", ""},
 		{"unknown field", fileHead + "  a:\n    command: {shel: x}\n", "f:5:15: handlers.a.command.shel: unknown field", "did you mean shell?"},
 		{"wrong type", fileHead + "  a: {command: {argv: ls}}\n", "f:4:23: handlers.a.command.argv: wrong type: expected array", ""},
 		{"number in argv", fileHead + "  a: {command: {argv: [sleep, 5]}}\n", "f:4:31: handlers.a.command.argv[1]: wrong type: expected string, got the number 5", "quotes"},
