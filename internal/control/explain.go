@@ -208,6 +208,9 @@ func decisionText(d *job.Decision, at job.Instant) string {
 	if d.Count > 1 {
 		text += fmt.Sprintf("; with %d others from %s to %s", d.Count-1, stamp(d.From), stamp(d.To))
 	}
+	if d.Reason == job.ReasonMissedDown {
+		text += fmt.Sprintf("; no server planned the job from %s to %s", stamp(d.From), stamp(d.At))
+	}
 	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), span(d.At.Sub(at)))
 }
 

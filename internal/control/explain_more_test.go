@@ -20,6 +20,7 @@ func TestExplainCountsFromTheInstant(t *testing.T) {
 	decide(t, st, job.Decision{Job: uid, Namespace: "default", Name: "minutely", Schedule: job.MainSchedule, Kind: job.DecisionMissed, Reason: job.ReasonMissedDown,
 		From: job.InstantOf(first), To: job.InstantOf(first.Add(4 * time.Minute)), Count: 5, At: job.InstantOf(first.Add(5 * time.Minute))})
 	now = wall.Add(time.Hour)
+	wantVerdict(t, c, "minutely", first, control.VerdictMissed, "; no server planned the job from 2026-03-01T12:10:00Z to 2026-03-01T12:15:00Z; decided at")
 	wantVerdict(t, c, "minutely", first.Add(time.Minute), control.VerdictMissed, ", 4m0s after it")
 	wantVerdict(t, c, "minutely", first.Add(4*time.Minute), control.VerdictMissed, ", 1m0s after it")
 }
