@@ -25,9 +25,9 @@ func progress(r *store.JobRow, st *takt.JobStatus) {
 	var from, to job.Instant
 	for _, c := range r.Cursors {
 		failures = max(failures, c.Failures)
-		if c.Owed != 0 {
-			if to = max(to, c.OwedTo); from == 0 || c.Owed < from {
-				from = c.Owed
+		for _, r := range c.OwedRanges() {
+			if to = max(to, r.To); from == 0 || r.From < from {
+				from = r.From
 			}
 		}
 		for i := range spec.Schedules {

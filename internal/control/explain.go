@@ -324,7 +324,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 			return
 		}
 		x.say(VerdictHeld, "a pause holds it%s, %s; it is recorded as skipped when the pause ends", byPause(p), untilText(p))
-	case cursor.Owed != 0 && cursor.Owed <= ev.At && ev.At <= cursor.OwedTo:
+	case cursor.Owes(ev.At):
 		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
 	case newest && cursor.Next != 0 && cursor.Next <= ev.At:
 		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", span(ev.Now.Sub(ev.At)))

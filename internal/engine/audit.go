@@ -68,7 +68,7 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 	if before.Held != 0 {
 		from = before.Held
 	}
-	open := from // what lies between OwedTo and it was decided before
+	open := from // what lies before it and is not owed was decided before
 	if before.Owed != 0 {
 		from = before.Owed
 	}
@@ -77,9 +77,9 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 	}
 	fate := func(at job.Instant) bool {
 		switch {
-		case made[at], e.executions[job.PlannedID(before.Job, at)] != nil, at >= after.Owed && at <= after.OwedTo, after.Held != 0 && at >= after.Held && (after.Next == 0 || at < after.Next):
+		case made[at], e.executions[job.PlannedID(before.Job, at)] != nil, after.Owes(at), after.Held != 0 && at >= after.Held && (after.Next == 0 || at < after.Next):
 			return true
-		case before.Owed != 0 && at > before.OwedTo && (open == 0 || at < open):
+		case before.Owed != 0 && !before.Owes(at) && (open == 0 || at < open):
 			return true
 		}
 		for _, x := range decided {

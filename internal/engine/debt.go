@@ -265,10 +265,7 @@ func (e *Engine) pay(d *debt) {
 		if !e.fire(x, at, trigger) {
 			c.Runs--
 		}
-		next, ok := x.sched.Next(at.Time())
-		if c.Owed = job.InstantOf(next); !ok || c.Owed > c.OwedTo {
-			c.Owed, c.OwedTo = 0, 0
-		}
+		c.OwesOn(nextAfter(x.sched, at))
 		e.writeCursor(*c)
 	}
 	e.paid(d.job, all)
@@ -281,6 +278,15 @@ func (e *Engine) paid(u job.UID, all []*dueEntry) {
 		if x.cursor.Owed == 0 && x.index < 0 {
 			e.due.drop(x)
 		}
+	}
+}
+
+// roomForDebts lets a job owe one range more. A server that knows of one range only would lose the others; and who has MaxOwed
+// outages behind him and found no room for the first yet gets all at once, by his overlap policy.
+func (e *Engine) roomForDebts(u job.UID) {
+	full := func(x *dueEntry) bool { return len(x.cursor.OwedRanges()) >= job.MaxOwed }
+	if !e.knownToAll(levelDebts) || slices.ContainsFunc(e.due.jobs[u], full) {
+		e.payAll(u)
 	}
 }
 
@@ -306,13 +312,15 @@ func (e *Engine) giveUpAll(u job.UID, kind job.DecisionKind, why job.Reason) {
 
 // giveUp decides what one schedule owes. Those that it does not run do not count as its runs.
 func (e *Engine) giveUp(def *job.Definition, s schedule.Schedule, c *job.Cursor, kind job.DecisionKind, why job.Reason) {
-	n, to := 1, c.OwedTo // when the schedule is not known any more
-	if s != nil {
-		if counted, _, _ := schedule.Count(s, c.Owed.Add(-time.Millisecond).Time(), to.Time(), job.MaxCatchUp); counted > 0 {
-			n = counted
+	for c.Owed != 0 {
+		n, to := 1, c.OwedTo // when the schedule is not known any more
+		if s != nil {
+			if counted, _, _ := schedule.Count(s, c.Owed.Add(-time.Millisecond).Time(), to.Time(), job.MaxCatchUp); counted > 0 {
+				n = counted
+			}
 		}
+		e.decide(def, c.Schedule, kind, why, c.Owed, to, int64(n))
+		c.Runs -= int64(n)
+		c.OwesOn(0)
 	}
-	e.decide(def, c.Schedule, kind, why, c.Owed, to, int64(n))
-	c.Runs -= int64(n)
-	c.Owed, c.OwedTo = 0, 0
 }

@@ -91,7 +91,7 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	e.unfollow(dueKey{def.UID, s.ID})
 	d := &dueEntry{def: def, spec: s}
 	d.cursor = job.Cursor{Job: def.UID, Schedule: s.ID, Revision: def.Revision, Stamp: def.Stamp(), Last: last,
-		Owed: c.Owed, OwedTo: c.OwedTo, Runs: c.Runs, Failures: c.Failures}
+		Owed: c.Owed, OwedTo: c.OwedTo, OwedLater: c.OwedLater, Runs: c.Runs, Failures: c.Failures}
 	if !e.parse(d, s.Spec) {
 		e.writeCursor(d.cursor) // without a next instant
 		return

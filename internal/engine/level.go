@@ -15,7 +15,8 @@ import "fmt"
 //	5  what waits follows its job to another partition (follow.go), and cursors that were handed over are marked (move.go)
 //	6  lots: executions that one commit grants lie many in a row (Batch.Level)
 //	7  waiting lots: so do requested ones that one commit puts in line (Batch.Level)
-const Level = 7
+//	8  debts of several outages: cursors owe more than one range (debt.go)
+const Level = 8
 
 const (
 	levelMoves = 1
@@ -33,6 +34,7 @@ const (
 	LevelLots = 6
 	// LevelWaitingLots is for stores, too.
 	LevelWaitingLots = 7
+	levelDebts       = 8
 )
 
 // knownToAll tells whether every server knows what a level brought.

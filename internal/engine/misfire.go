@@ -48,12 +48,12 @@ func (e *Engine) settle(u job.UID) bool {
 	if !done {
 		return false
 	}
-	e.payAll(u) // of an earlier outage
+	e.roomForDebts(u)
 	if p := def.Pause; p != nil && p.Until != 0 && p.Until < late && cut < p.At {
 		for _, x := range all {
 			e.owe(x, p.At)
 		}
-		e.payAll(u) // one range has no room for a pause
+		e.roomForDebts(u)
 		for _, x := range all {
 			x.hold()
 			done = e.settleHeld(x.def, x.sched, &x.cursor, p.Until) && done
@@ -169,10 +169,10 @@ func (e *Engine) owe(x *dueEntry, until job.Instant) {
 			last, _ = x.sched.Next(last)
 		}
 	}
-	c.Owed, c.OwedTo = c.Next, job.InstantOf(last)
+	c.Owe(job.InstantRange{From: c.Next, To: job.InstantOf(last)})
 	c.Runs += int64(n)
 	c.Revision = x.def.Revision
 	e.due.debts.of(c.Job, e.due.jobs[c.Job])
-	e.advance(x, c.OwedTo)
+	e.advance(x, job.InstantOf(last))
 	e.moved(x)
 }

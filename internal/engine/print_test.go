@@ -92,7 +92,10 @@ func (n *names) writes(batch *engine.Batch, line func(format string, args ...any
 			held = " held=" + instant(c.Held)
 		}
 		if c.Owed != 0 {
-			held += fmt.Sprintf(" owed=%s..%s", instant(c.Owed), instant(c.OwedTo))
+			held += " owed="
+		}
+		for i, r := range c.OwedRanges() {
+			held += strings.Repeat(",", min(i, 1)) + instant(r.From) + ".." + instant(r.To)
 		}
 		switch {
 		case c.Stamp > 0:

@@ -208,17 +208,18 @@ type Session struct {
 
 // Cursor is how far one schedule of one job has been planned. Only the owner writes it.
 type Cursor struct {
-	Job      UID
-	Schedule string
-	Revision int64   // of the definition that Next was computed from
-	Stamp    int64   // of its calendars then, see Definition.Stamp
-	Next     Instant // next planned instant; 0: none
-	Last     Instant // newest instant that was consumed; 0: none
-	Held     Instant // oldest planned instant of a pause that is not decided yet; 0: none. Then Next lies behind the pause
-	Owed     Instant // first of the missed instants that will run yet; 0: none. Next and Last lie behind them
-	OwedTo   Instant // last of them
-	Runs     int64   // executions that it made, those that it owes included
-	Failures int     // of the job's executions in a row; kept while it has an AutoPause. The same in all cursors of a job
+	Job       UID
+	Schedule  string
+	Revision  int64   // of the definition that Next was computed from
+	Stamp     int64   // of its calendars then, see Definition.Stamp
+	Next      Instant // next planned instant; 0: none
+	Last      Instant // newest instant that was consumed; 0: none
+	Held      Instant // oldest planned instant of a pause that is not decided yet; 0: none. Then Next lies behind the pause
+	Owed      Instant // first of the missed instants that will run yet; 0: none. Next and Last lie behind them
+	OwedTo    Instant // last of them
+	OwedLater string  // further ranges, of later outages: "from-to,from-to" in milliseconds since 1970. A text, so that cursors compare; see OwedRanges
+	Runs      int64   // executions that it made, those that it owes included
+	Failures  int     // of the job's executions in a row; kept while it has an AutoPause. The same in all cursors of a job
 }
 
 // DecisionKind tells how a planned instant ended without an execution.

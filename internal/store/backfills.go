@@ -67,9 +67,11 @@ func MayBackfill(b *job.Backfill, d *job.Definition, cursors []job.Cursor, live 
 		}
 	}
 	for _, c := range cursors {
-		if c.Owed != 0 && c.Owed <= b.To && b.From <= c.OwedTo {
-			return job.Errorf(job.KindConflict, "range_not_planned", "the schedule %q is catching up from %s to %s, which lies in the range", c.Schedule, c.Owed, c.OwedTo).
-				WithField("to").WithHint("ask again when it has")
+		for _, r := range c.OwedRanges() {
+			if r.From <= b.To && b.From <= r.To {
+				return job.Errorf(job.KindConflict, "range_not_planned", "the schedule %q is catching up from %s to %s, which lies in the range", c.Schedule, r.From, r.To).
+					WithField("to").WithHint("ask again when it has")
+			}
 		}
 	}
 	for i := range live {

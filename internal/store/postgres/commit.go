@@ -56,13 +56,13 @@ var (
 
 	// Only the planner of a job writes its cursors. A new one is let in by who has the others of its job, and when there
 	// are none by the job's home, which never changes: so no two partitions can pass at a time, and no lock is needed.
-	qCursorPut = statement(`WITH done AS (INSERT INTO cursors AS k (job, schedule, partition, revision, next, last, held, stamp, owed, owed_to, runs, failures)
-		SELECT u.job, u.schedule, $1, u.revision, u.next, u.last, u.held, u.stamp, u.owed, u.owed_to, u.runs, u.failures
-		FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[])
-			u (job, schedule, revision, next, last, held, stamp, owed, owed_to, runs, failures)
+	qCursorPut = statement(`WITH done AS (INSERT INTO cursors AS k (job, schedule, partition, revision, next, last, held, stamp, owed, owed_to, owed_later, runs, failures)
+		SELECT u.job, u.schedule, $1, u.revision, u.next, u.last, u.held, u.stamp, u.owed, u.owed_to, u.owed_later, u.runs, u.failures
+		FROM unnest($2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[])
+			u (job, schedule, revision, next, last, held, stamp, owed, owed_to, owed_later, runs, failures)
 		WHERE (SELECT ` + plannerOf + ` FROM all_jobs j WHERE j.uid = u.job OFFSET 0) = $1
 		ON CONFLICT (job, schedule) DO UPDATE SET revision = excluded.revision, next = excluded.next, last = excluded.last, held = excluded.held,
-			stamp = excluded.stamp, owed = excluded.owed, owed_to = excluded.owed_to, runs = excluded.runs
+			stamp = excluded.stamp, owed = excluded.owed, owed_to = excluded.owed_to, owed_later = excluded.owed_later, runs = excluded.runs
 			WHERE k.partition = $1 RETURNING job, schedule)` +
 		guard(guardPlanner, `cardinality($2)`, `SELECT min(x.job::text) FROM unnest($2, $3) x (job, schedule)
 			WHERE NOT EXISTS (SELECT 1 FROM done WHERE done.job = x.job AND done.schedule = x.schedule)`))
@@ -350,7 +350,8 @@ func (c *commit) cursors() error {
 			column(all, func(k *job.Cursor) int64 { return k.Revision }), column(all, func(k *job.Cursor) int64 { return int64(k.Next) }),
 			column(all, func(k *job.Cursor) int64 { return int64(k.Last) }), column(all, func(k *job.Cursor) int64 { return int64(k.Held) }),
 			column(all, func(k *job.Cursor) int64 { return k.Stamp }), column(all, func(k *job.Cursor) int64 { return int64(k.Owed) }),
-			column(all, func(k *job.Cursor) int64 { return int64(k.OwedTo) }), column(all, func(k *job.Cursor) int64 { return k.Runs }),
+			column(all, func(k *job.Cursor) int64 { return int64(k.OwedTo) }), column(all, func(k *job.Cursor) string { return k.OwedLater }),
+			column(all, func(k *job.Cursor) int64 { return k.Runs }),
 			column(all, func(k *job.Cursor) int64 { return int64(k.Failures) }))
 	}
 	if gone := c.batch.DropCursors; len(gone) > 0 {

@@ -172,10 +172,10 @@ func scanDefinition(rows pgx.Rows, more ...any) (*job.Definition, error) {
 	return &d, nil
 }
 
-const cursorColumns = `c.revision, c.next, c.last, c.held, c.stamp, c.owed, c.owed_to, c.runs, c.failures` // c: cursors
+const cursorColumns = `c.revision, c.next, c.last, c.held, c.stamp, c.owed, c.owed_to, c.owed_later, c.runs, c.failures` // c: cursors
 
 func cursorDest(c *job.Cursor) []any {
-	return []any{&c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp, (*int64)(&c.Owed), (*int64)(&c.OwedTo), &c.Runs, &c.Failures}
+	return []any{&c.Revision, (*int64)(&c.Next), (*int64)(&c.Last), (*int64)(&c.Held), &c.Stamp, (*int64)(&c.Owed), (*int64)(&c.OwedTo), &c.OwedLater, &c.Runs, &c.Failures}
 }
 
 func scanCursor(rows pgx.Rows) (job.Cursor, error) {

@@ -21,13 +21,13 @@ var (
 
 	// Only the planner of a job writes its cursors. A new one is let in by who has the others of its job, and when there
 	// are none by the job's home, which never changes: so no two partitions can pass at a time, and no lock is needed.
-	qCursorUpdate = statement(`UPDATE cursors SET revision = ?, next = ?, last = ?, held = ?, stamp = ?, owed = ?, owed_to = ?, runs = ? WHERE job = ? AND schedule = ? AND partition = ?`)
-	qCursorInsert = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held, stamp, owed, owed_to, runs, failures)
-		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE ` + plannerOf1 + ` = ?3 ON CONFLICT DO NOTHING`)
-	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held, stamp, owed, owed_to, runs, failures) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	qCursorUpdate = statement(`UPDATE cursors SET revision = ?, next = ?, last = ?, held = ?, stamp = ?, owed = ?, owed_to = ?, owed_later = ?, runs = ? WHERE job = ? AND schedule = ? AND partition = ?`)
+	qCursorInsert = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held, stamp, owed, owed_to, owed_later, runs, failures)
+		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE ` + plannerOf1 + ` = ?3 ON CONFLICT DO NOTHING`)
+	qCursorPut = statement(`INSERT INTO cursors (job, schedule, partition, revision, next, last, held, stamp, owed, owed_to, owed_later, runs, failures) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (job, schedule) DO UPDATE SET partition = excluded.partition, revision = excluded.revision,
 		next = excluded.next, last = excluded.last, held = excluded.held, stamp = excluded.stamp,
-		owed = excluded.owed, owed_to = excluded.owed_to, runs = excluded.runs`)
+		owed = excluded.owed, owed_to = excluded.owed_to, owed_later = excluded.owed_later, runs = excluded.runs`)
 	qStreak         = statement(`UPDATE cursors SET failures = CASE WHEN NOT ?1 THEN failures + ?2 WHEN ?3 > 0 AND failures >= ?3 THEN failures ELSE 0 END WHERE job = ?4 AND partition = ?5`)
 	qCursorDrop     = statement(`DELETE FROM cursors WHERE job = ? AND schedule = ? AND partition = ?`)
 	qHandover       = statement(`UPDATE cursors SET partition = ? WHERE job = ? AND partition = ?`)
@@ -212,13 +212,13 @@ func (c *commit) cursors() error {
 func (c *commit) cursor(k *job.Cursor) error {
 	if c.skip.planner {
 		_, err := c.exec(qCursorPut, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp,
-			int64(k.Owed), int64(k.OwedTo), k.Runs, int64(k.Failures))
+			int64(k.Owed), int64(k.OwedTo), k.OwedLater, k.Runs, int64(k.Failures))
 		return err
 	}
-	n, err := c.exec(qCursorUpdate, k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp, int64(k.Owed), int64(k.OwedTo), k.Runs, k.Job[:], k.Schedule, int64(c.fence.Partition))
+	n, err := c.exec(qCursorUpdate, k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp, int64(k.Owed), int64(k.OwedTo), k.OwedLater, k.Runs, k.Job[:], k.Schedule, int64(c.fence.Partition))
 	if err == nil && n == 0 {
 		n, err = c.exec(qCursorInsert, k.Job[:], k.Schedule, int64(c.fence.Partition), k.Revision, int64(k.Next), int64(k.Last), int64(k.Held), k.Stamp,
-			int64(k.Owed), int64(k.OwedTo), k.Runs, int64(k.Failures))
+			int64(k.Owed), int64(k.OwedTo), k.OwedLater, k.Runs, int64(k.Failures))
 	}
 	if err == nil && n == 0 {
 		err = c.notPlanned(k.Job)

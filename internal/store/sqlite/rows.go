@@ -226,10 +226,10 @@ func scanDefinition(rows *sql.Rows, more ...any) (*job.Definition, error) {
 	return &d, nil
 }
 
-const cursorColumns = `c.revision, c.next, c.last, c.held, c.stamp, c.owed, c.owed_to, c.runs, c.failures` // c: cursors
+const cursorColumns = `c.revision, c.next, c.last, c.held, c.stamp, c.owed, c.owed_to, c.owed_later, c.runs, c.failures` // c: cursors
 
 func cursorDest(c *job.Cursor) []any {
-	return []any{&c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp, &c.Owed, &c.OwedTo, &c.Runs, &c.Failures}
+	return []any{&c.Revision, &c.Next, &c.Last, &c.Held, &c.Stamp, &c.Owed, &c.OwedTo, &c.OwedLater, &c.Runs, &c.Failures}
 }
 
 func scanCursor(rows *sql.Rows) (job.Cursor, error) {

@@ -13,7 +13,12 @@ var misfireCases = []examCase{
 			d.putJob(string('a'+rune(i)), i, job.Spec{Pool: "p", Handler: "h", Disabled: i == 3})
 		}
 		of := func(i byte, schedule string, owed job.Instant) job.Cursor {
-			return job.Cursor{Job: job.UID{i}, Schedule: schedule, Revision: 1, Next: noon + 1, Owed: owed, OwedTo: owed + 5, Runs: 7}
+			c := job.Cursor{Job: job.UID{i}, Schedule: schedule, Revision: 1, Next: noon + 1, Owed: owed, OwedTo: owed + 5, Runs: 7}
+			if schedule == "y" && owed != 0 {
+				c.Owe(job.InstantRange{From: owed + 7, To: owed + 8})
+				c.Owe(job.InstantRange{From: owed + 10, To: owed + 10})
+			}
+			return c
 		}
 		load := func() bool {
 			l, err := s.LoadPartition(ctx, 0)
@@ -44,6 +49,14 @@ var misfireCases = []examCase{
 			want.After = &got[len(got)-1]
 		}
 		equal(tb, "by job and schedule, disabled ones too", got, []job.Cursor{all[0], all[2], all[3], all[4]})
+		all[3].OwesOn(0)
+		d.commit(engine.Batch{Cursors: all[3:4]})
+		page, err := s.DuePage(ctx, 0, engine.WantDue{Owed: true, Limit: 1, After: &all[2]})
+		wantVerdict(tb, "DuePage", err, "ok")
+		if len(page.Items) != 1 {
+			tb.Fatalf("behind the first range: %+v", page)
+		}
+		equal(tb, "behind the first range", page.Items[0].Cursor, all[3])
 	}},
 	{"Misfire/streaks", func(tb TB, s store.Store) {
 		d := sit(tb, s)
