@@ -99,15 +99,19 @@ func (e *Engine) moved(d *dueEntry) {
 	}
 }
 
-// incomplete tells that another schedule of d's job may be due at the same instant, or be missed as well, and not be here. In the
-// next part of the page: planning waits for it. Or behind what was known when d came here (the wall clock
-// or this engine jumped, or an edit that disables the job is on its way, for which pages leave it out):
+// incomplete tells that another schedule of d's job may be due at the same instant, or be missed as well, and not be here. In
+// what the read has yet to bring, which is in the order of time: planning waits for it. Or behind what was known when d came
+// here (the wall clock or this engine jumped, or an edit that disables the job is on its way, for which pages leave it out):
 // then the job is read anew.
 func (e *Engine) incomplete(d *dueEntry) (wait, anew bool) {
 	if len(d.def.Spec.Schedules) == 1 {
 		return false, false
 	}
-	return e.due.from != nil, e.due.from == nil && max(d.cursor.Next, min(e.lateBefore(d.def), e.now.Wall)-1) > d.known
+	until := max(d.cursor.Next, min(e.lateBefore(d.def), e.now.Wall)-1)
+	if e.due.from != nil {
+		return e.due.from.Next <= until, false
+	}
+	return false, until > d.known
 }
 
 // advance moves the cursor behind an instant that was decided.
