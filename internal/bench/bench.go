@@ -56,8 +56,8 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "noop-" + strings.ToLower(rand.Text()[:8]) // of this run alone
-	if err := prepare(ctx, &cfg, client, name); err != nil {
+	jobs, err := prepare(ctx, &cfg, client)
+	if err != nil {
 		return nil, err
 	}
 	t := newTally(cfg.Shards)
@@ -65,41 +65,47 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := measure(ctx, &cfg, client, t, name)
+	result, err := measure(ctx, &cfg, client, t, jobs)
 	if err = errors.Join(err, crew.dismiss()); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(t.ours(), theirs(ctx, client, name, result.Executions)); err != nil {
+	if err := errors.Join(t.ours(), theirs(ctx, client, jobs, result.Executions)); err != nil {
 		return nil, fmt.Errorf("the check does not hold: %w", err)
 	}
 	return result, nil
 }
 
-// prepare puts the job in.
-func prepare(ctx context.Context, cfg *Config, client *takt.Client, name string) error {
+// prepare puts the jobs in, one for each pool.
+func prepare(ctx context.Context, cfg *Config, client *takt.Client) (names []string, err error) {
 	jobs, err := client.Jobs(ctx, takt.Page{Limit: 1})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(jobs.Items) > 0 && !cfg.Force {
-		return fmt.Errorf("namespace %s: %w", cfg.Namespace, ErrNotEmpty)
+		return nil, fmt.Errorf("namespace %s: %w", cfg.Namespace, ErrNotEmpty)
 	}
-	j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: name}, Spec: takt.JobSpec{Pool: poolName, Handler: handler}}
-	if cfg.Shards > 1 {
-		j.Spec.Shards = &takt.ShardsSpec{Count: cfg.Shards}
+	run := strings.ToLower(rand.Text()[:8]) // names of this run alone
+	for i := range cfg.Pools {
+		j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: fmt.Sprintf("noop-%s-%d", run, i+1)}, Spec: takt.JobSpec{Pool: poolName(i), Handler: handler}}
+		if cfg.Shards > 1 {
+			j.Spec.Shards = &takt.ShardsSpec{Count: cfg.Shards}
+		}
+		if _, err := client.PutJob(ctx, j, takt.PutOptions{}); err != nil {
+			return nil, err
+		}
+		names = append(names, j.Metadata.Name)
 	}
-	_, err = client.PutJob(ctx, j, takt.PutOptions{})
-	return err
+	return names, nil
 }
 
 // measure is the load itself between two readings of the meters.
-func measure(ctx context.Context, cfg *Config, client *takt.Client, t *tally, name string) (*Result, error) {
+func measure(ctx context.Context, cfg *Config, client *takt.Client, t *tally, jobs []string) (*Result, error) {
 	meters := append([]Meter{servers{client}}, cfg.Meters...)
 	before, err := read(ctx, meters)
 	if err != nil {
 		return nil, err
 	}
-	l, from := newLoad(cfg, client, t, name), t.clock()
+	l, from := newLoad(cfg, client, t, jobs), t.clock()
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}

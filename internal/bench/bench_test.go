@@ -39,6 +39,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"in bulk", Config{Executions: 250, Bulk: 100, Backlog: 200, Keys: true}, 250},
 		{"one at a time, two workers", Config{Executions: 20, Bulk: 1, Workers: 2, Slots: 3}, 20},
+		{"three pools", Config{Executions: 250, Bulk: 50, Backlog: 100, Pools: 3, Workers: 2}, 250},
 		{"shards", Config{Executions: 7, Shards: 5}, 7},
 		{"paced", Config{Executions: 30, Rate: 500}, 30},
 		{"for a time", Config{For: 50 * time.Millisecond, Rate: 200}, 10},

@@ -54,12 +54,12 @@ func (t *tally) ours() error {
 		"%d runs were of others", t.asked.Load(), never, twice, open, again, t.alien.Load())
 }
 
-// theirs counts what the server tells: as many executions of the job as were asked for, and all succeeded.
-func theirs(ctx context.Context, client *takt.Client, name string, want int64) error {
+// theirs counts what the server tells: as many executions of the jobs as were asked for, and all succeeded.
+func theirs(ctx context.Context, client *takt.Client, jobs []string, want int64) error {
 	var found, other int64
 	example := ""
-	for page := (takt.Page{Limit: 500}); ; {
-		list, err := client.Executions(ctx, takt.ExecutionQuery{Job: name, Page: page})
+	for page := (takt.Page{Limit: 500}); len(jobs) > 0; {
+		list, err := client.Executions(ctx, takt.ExecutionQuery{Job: jobs[0], Page: page})
 		if err != nil {
 			return fmt.Errorf("read the executions back: %w", err)
 		}
@@ -71,7 +71,7 @@ func theirs(ctx context.Context, client *takt.Client, name string, want int64) e
 			}
 		}
 		if page.After = list.Next; page.After == "" {
-			break
+			jobs = jobs[1:]
 		}
 	}
 	switch {

@@ -17,7 +17,8 @@ type Config struct {
 
 	Executions int           // to make; 0: as many as come in For
 	For        time.Duration // how long requests are made; 0 without Executions: 10 s
-	Workers    int           // SDK workers in this process; 0: 1
+	Pools      int           // pools, each with a job, in turn asked for; 0: 1. One pool is one partition: what it does is decided one after the other
+	Workers    int           // SDK workers of each pool, in this process; 0: 1
 	Slots      int           // handlers that each of them runs at once; 0: 1,000
 	Shards     int           // of each execution; 0: 1
 	Rate       float64       // requests per second, evenly spread and sent as they come due; 0: as many as the server takes
@@ -51,6 +52,7 @@ func (c Config) filled() (Config, error) {
 	if c.Executions == 0 && c.For == 0 {
 		c.For = 10 * time.Second
 	}
+	def(&c.Pools, 1)
 	def(&c.Workers, 1)
 	def(&c.Slots, 1000)
 	def(&c.Shards, 1)
@@ -77,6 +79,8 @@ func (c Config) check() error {
 		return bad("executions", "expected 1 to %d", maxExecutions)
 	case c.For < 0:
 		return bad("for", "expected a length of time")
+	case c.Pools < 1 || c.Pools > 100:
+		return bad("pools", "expected 1 to 100")
 	case c.Workers < 1 || c.Workers > 1000:
 		return bad("workers", "expected 1 to 1000")
 	case c.Slots < 1 || c.Slots > 10_000:

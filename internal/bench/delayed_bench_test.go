@@ -91,7 +91,7 @@ func fillDelayed(b *testing.B, path string, rows, due int) time.Time {
 	}
 	f, now := row.Fence, job.InstantOf(time.Now())
 	def, _, err := s.PutJob(ctx, store.PutJob{At: now, Definition: job.Definition{UID: job.UID{1}, Namespace: "default", Name: "close-order",
-		Spec: job.Spec{Pool: poolName, Handler: handler}}})
+		Spec: job.Spec{Pool: poolName(0), Handler: handler}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func fillDelayed(b *testing.B, path string, rows, due int) time.Time {
 		}
 		var rest [10]byte
 		binary.BigEndian.PutUint64(rest[2:], uint64(i)) //nolint:gosec // a number of a row
-		x := job.Execution{ID: job.RequestedID(at, rest), Namespace: "default", Job: def.Name, JobUID: def.UID, Revision: 1, Pool: poolName, Handler: handler,
+		x := job.Execution{ID: job.RequestedID(at, rest), Namespace: "default", Job: def.Name, JobUID: def.UID, Revision: 1, Pool: poolName(0), Handler: handler,
 			Trigger: job.TriggerRequest, PlannedAt: at, Params: []byte(`{"order":4711}`), ShardTotal: 1, State: job.ExecutionScheduled, Reason: job.WaitDelay, CreatedAt: now}
 		batch.Executions = append(batch.Executions, engine.ExecutionWrite{Row: x})
 		batch.Shards = append(batch.Shards, engine.ShardWrite{Total: 1, Row: job.Shard{Execution: x.ID, State: job.ShardQueued}})

@@ -110,7 +110,7 @@ func Fire(ctx context.Context, cfg FireConfig) (*Fired, error) {
 		return nil, fmt.Errorf("namespace %s: %w", cfg.Namespace, ErrNotEmpty)
 	}
 	f := newFiring(&cfg)
-	crew, err := hire(ctx, &Config{Server: cfg.Server, Namespace: cfg.Namespace, Token: cfg.Token, Workers: cfg.Workers, Slots: cfg.Slots, Logger: cfg.Logger},
+	crew, err := hire(ctx, &Config{Server: cfg.Server, Namespace: cfg.Namespace, Token: cfg.Token, Pools: 1, Workers: cfg.Workers, Slots: cfg.Slots, Logger: cfg.Logger},
 		client, newTally(1), f.run)
 	if err != nil {
 		return nil, err
@@ -196,7 +196,7 @@ func (f *firing) load(ctx context.Context, client *takt.Client) error {
 	var set []takt.ApplyDocument
 	for i := 0; i < f.cfg.Schedules; i += f.cfg.PerJob {
 		j := takt.Job{APIVersion: takt.APIVersion, Kind: "Job", Metadata: takt.JobMetadata{Name: fmt.Sprintf("fire-%08d", i)},
-			Spec: takt.JobSpec{Pool: poolName, Handler: handler, Params: json.RawMessage(strconv.Itoa(i))}}
+			Spec: takt.JobSpec{Pool: poolName(0), Handler: handler, Params: json.RawMessage(strconv.Itoa(i))}}
 		if f.cfg.PerJob > 1 { // its instants lie close together, and none shall wait for another
 			j.Spec.Overlap = &takt.OverlapSpec{Policy: "allow"}
 		}

@@ -32,7 +32,7 @@ func TestLine(t *testing.T) {
 	}))
 	defer srv.Close()
 	cfg := &Config{Server: srv.URL, Namespace: "bench", Token: "secret", Keys: true, Payload: 50}
-	l := newLoad(cfg, nil, newTally(1), "noop")
+	l := newLoad(cfg, nil, newTally(1), []string{"noop"})
 	ask, end := l.asker()
 	for n := range int64(3) {
 		if err := ask(t.Context(), []int64{2 * n, 2*n + 1}); err != nil {

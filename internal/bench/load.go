@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/taktsched/takt"
@@ -17,16 +18,17 @@ type load struct {
 	cfg    *Config
 	client *takt.Client
 	tally  *tally
-	job    string
-	prefix string // of keys
+	jobs   []string // asked for in turn
+	prefix string   // of keys
 	pad    string
 
 	mu       sync.Mutex // of those that ask for numbers
 	requests int64
+	turn     atomic.Uint64
 }
 
-func newLoad(cfg *Config, client *takt.Client, t *tally, name string) *load {
-	return &load{cfg: cfg, client: client, tally: t, job: name, prefix: rand.Text(), pad: strings.Repeat("x", max(cfg.Payload-len(`{"n":123456,"pad":""}`), 0))}
+func newLoad(cfg *Config, client *takt.Client, t *tally, jobs []string) *load {
+	return &load{cfg: cfg, client: client, tally: t, jobs: jobs, prefix: rand.Text(), pad: strings.Repeat("x", max(cfg.Payload-len(`{"n":123456,"pad":""}`), 0))}
 }
 
 // asking makes one request for executions with these numbers.
@@ -142,6 +144,9 @@ func (l *load) paced(ctx context.Context, due <-chan time.Duration, ask asking) 
 	return nil
 }
 
+// next is the job that a request asks for: one for all that it asks for.
+func (l *load) next() string { return l.jobs[l.turn.Add(1)%uint64(len(l.jobs))] }
+
 // asker makes the requests of one client; end is called behind the last.
 func (l *load) asker() (ask asking, end func()) {
 	at := newLine(l.cfg.Server, l.cfg.Namespace, l.cfg.Token)
@@ -164,9 +169,9 @@ func (l *load) asker() (ask asking, end func()) {
 
 // ask makes one request by the client of everybody.
 func (l *load) ask(ctx context.Context, numbers []int64) error {
-	items := make([]takt.TriggerItem, len(numbers))
+	items, name := make([]takt.TriggerItem, len(numbers)), l.next()
 	for i, n := range numbers {
-		items[i] = takt.TriggerItem{Job: l.job, Params: l.appendParams(nil, n)}
+		items[i] = takt.TriggerItem{Job: name, Params: l.appendParams(nil, n)}
 		if l.cfg.Keys {
 			items[i].Key = l.key(n)
 		}
@@ -194,12 +199,13 @@ func (l *load) appendParams(b []byte, n int64) []byte {
 
 // appendBody writes a takt.TriggerManyRequest. Names and keys of the load need no escapes.
 func (l *load) appendBody(b []byte, numbers []int64) []byte {
+	name := l.next()
 	b = append(b, `{"items":[`...)
 	for i, n := range numbers {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(append(b, `{"job":"`...), l.job...), '"')
+		b = append(append(append(b, `{"job":"`...), name...), '"')
 		if l.cfg.Keys {
 			b = append(append(append(b, `,"key":"`...), l.key(n)...), '"')
 		}

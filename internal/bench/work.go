@@ -14,11 +14,13 @@ import (
 )
 
 const (
-	poolName = "noop"
-	handler  = "noop"
+	handler = "noop"
 
 	startPatience = 15 * time.Second // for a worker's session
 )
+
+// poolName is the name of a pool, counted from 0.
+func poolName(i int) string { return fmt.Sprintf("noop-%d", i+1) }
 
 // crew are the workers of a run.
 type crew struct {
@@ -30,9 +32,9 @@ type crew struct {
 // hire starts the workers and waits until the server knows them all.
 func hire(ctx context.Context, cfg *Config, client *takt.Client, t *tally, run func(context.Context, *takt.Task) error) (*crew, error) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c := &crew{cancel: cancel, errs: make(chan error, cfg.Workers)}
-	for i := range cfg.Workers {
-		w, err := takt.NewWorker(takt.WorkerConfig{Server: cfg.Server, Namespace: cfg.Namespace, Pool: poolName, Name: fmt.Sprintf("bench-%d", i+1),
+	c := &crew{cancel: cancel, errs: make(chan error, cfg.Pools*cfg.Workers)}
+	for i := range cfg.Pools * cfg.Workers {
+		w, err := takt.NewWorker(takt.WorkerConfig{Server: cfg.Server, Namespace: cfg.Namespace, Pool: poolName(i % cfg.Pools), Name: fmt.Sprintf("bench-%d", i+1),
 			Slots: cfg.Slots, Token: cfg.Token, Logger: cfg.Logger, HTTPClient: &http.Client{Transport: &listener{next: transport(4), tally: t}}})
 		if err != nil {
 			cancel()
@@ -64,19 +66,21 @@ func (t *tally) run(_ context.Context, task *takt.Task) error {
 func (c *crew) settle(ctx context.Context, cfg *Config, client *takt.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
-	for {
-		list, err := client.Workers(ctx, poolName)
+	for pool := 0; pool < cfg.Pools; {
+		list, err := client.Workers(ctx, poolName(pool))
 		if err == nil && len(list.Items) >= cfg.Workers {
-			return nil
+			pool++
+			continue
 		}
 		select {
 		case err := <-c.errs:
 			return err
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("%d of %d workers have a session after %v", len(list.Items), cfg.Workers, startPatience), err)
+			return errors.Join(fmt.Errorf("%d of %d workers of pool %s have a session after %v", len(list.Items), cfg.Workers, poolName(pool), startPatience), err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	return nil
 }
 
 // dismiss ends the workers gracefully.
