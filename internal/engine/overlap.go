@@ -256,10 +256,15 @@ func (e *Engine) moveDrains(entry *Entry) bool {
 	return true
 }
 
+// waitsMax bounds the parameters of a request that waits as an entry for its job to come, in bytes.
+const waitsMax = 1 << 10
+
 // mustWaitForPlanner tells that a person's request belongs to a job that moves here and has not come yet: executions of it
-// may live in the partition that plans it still.
+// may live in the partition that plans it still. It waits as an entry, which keeps its place before what comes due then; when its
+// parameters are large, as an execution on its way (follow.go), for entries that wait take the room of others in each page.
 func (e *Engine) mustWaitForPlanner(entry *Entry) bool {
 	def := entry.Definition
 	return def != nil && def.Deleted == nil && def.Spec.Obeys(job.TriggerRequest) && e.knownToAll(levelTime) &&
-		entry.Place == e.cfg.Partition && entry.Planner != e.cfg.Partition && !e.cfg.Switches.PlannerIgnored
+		entry.Place == e.cfg.Partition && entry.Planner != e.cfg.Partition && !e.cfg.Switches.PlannerIgnored &&
+		(entry.Request == nil || len(entry.Request.Params) <= waitsMax || !e.knownToAll(levelFollow) || e.cfg.Switches.NothingFollows)
 }
