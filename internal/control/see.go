@@ -6,9 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
@@ -32,14 +30,9 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err := c.instantMeant(ctx, &ev, text); err != nil {
 		return Explanation{}, err
 	}
-	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept} {
+	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept, c.addOwner} {
 		if err := part(ctx, &ev); err != nil {
 			return Explanation{}, err
-		}
-	}
-	if ev.Newest.Deleted == nil {
-		if _, err := c.inspect(ctx, partition.Of(namespace, ev.Newest.Spec.Pool, c.owners.Count()), engine.InspectQuery{Namespace: namespace, Pool: ev.Newest.Spec.Pool}); away(err) {
-			ev.Unowned = "no server owns its partition at the moment"
 		}
 	}
 	return ev.Explain(), nil
