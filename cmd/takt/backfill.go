@@ -24,6 +24,7 @@ func backfillRow(b *takt.Backfill) []string {
 type backfill struct {
 	who
 	in     takt.BackfillRequest
+	zone   string
 	yes    bool
 	wait   bool
 	format string
@@ -49,6 +50,7 @@ on by itself, whatever becomes of servers and workers: takt get backfills -w sho
 	f := cmd.Flags()
 	f.StringVar(&b.in.From, "from", "", "first instant: RFC 3339, or 2026-11-01T00:00 in the job's time zone; included, required")
 	f.StringVar(&b.in.To, "to", "", "last instant, likewise; included, not in the future; required")
+	f.StringVar(&b.zone, "tz", "", "time zone in which --from and --to are read, an IANA name (default: the job's)")
 	f.BoolVar(&b.in.Reverse, "reverse", false, "the newest instant first")
 	f.IntVar(&b.in.MaxParallel, "max-parallel", 1, "executions at a time, at most 100")
 	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and run nothing")
@@ -66,6 +68,9 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 		return usage("--from and --to are needed: which range?")
 	case b.in.MaxParallel < 1 || b.in.MaxParallel > 100:
 		return usage("--max-parallel must be from 1 to 100")
+	}
+	if err := onClocks(b.zone, &b.in.From, &b.in.To); err != nil {
+		return err
 	}
 	c, err := g.client()
 	if err != nil {

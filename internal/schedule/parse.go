@@ -222,6 +222,15 @@ func loadZone(name string) (*time.Location, *Error) {
 	return location, nil
 }
 
+// ZoneNamed finds an IANA zone. Errors: *Error.
+func ZoneNamed(name string) (*time.Location, error) {
+	zone, bad := loadZone(name)
+	if bad != nil {
+		return nil, bad
+	}
+	return zone, nil
+}
+
 // base is the innermost schedule: without window, spread and calendars.
 func base(s Schedule) Schedule {
 	for {
