@@ -88,12 +88,8 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	}
 	line := fmt.Sprintf("%s has %s from %s to %s", name, counted(int(made.Total), "planned instant"), made.From.Format(time.RFC3339), made.To.Format(time.RFC3339))
 	if !dry {
-		if err := b.confirm(line); err != nil {
+		if made, err = b.start(cmd, c, name, line, made.Total); err != nil {
 			return err
-		}
-		b.in.DryRun = false
-		if made, err = c.Backfill(ctx, name, b.in); err != nil {
-			return explain(ctx, "cannot backfill job "+name, err)
 		}
 		line = made.ID
 	}
@@ -112,6 +108,25 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 			todo: "`takt get executions -q 'job:" + name + " trigger:backfill'` shows them; the same backfill again runs those that failed"}
 	}
 	return err
+}
+
+// start runs what a dry run has counted, and says how much that is.
+func (b *backfill) start(cmd *cobra.Command, c *takt.Client, name, counted string, total int64) (takt.Backfill, error) {
+	if total == 0 {
+		return takt.Backfill{}, &failure{code: exitUsage, what: counted + ": there is nothing to run", todo: "`takt upcoming " + name + "` and `takt describe job " + name + "` show when it is due"}
+	}
+	if err := b.confirm(counted); err != nil {
+		return takt.Backfill{}, err
+	}
+	b.in.DryRun = false
+	made, err := c.Backfill(cmd.Context(), name, b.in)
+	if err != nil {
+		return made, explain(cmd.Context(), "cannot backfill job "+name, err)
+	}
+	if !isData(b.format) {
+		fmt.Fprintln(cmd.ErrOrStderr(), counted)
+	}
+	return made, nil
 }
 
 // awaitBackfill tells how far a backfill comes until it has ended. The end of the waiting does not end it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/taktsched/takt/internal/schedule"
 )
@@ -32,7 +33,18 @@ type cronItems struct {
 func newCronCommand() *cobra.Command {
 	cron := &cobra.Command{Use: "cron", Short: "Look at cron expressions; needs no server"}
 	cron.AddCommand(newCronNextCommand(), newCronPrevCommand(), newCronBetweenCommand(), newCronExplainCommand(), newCronLintCommand())
+	cron.SetFlagErrorFunc(expressionOrFlag)
 	return cron
+}
+
+// expressionOrFlag words what is wrong with a flag, which may have been meant as an expression.
+func expressionOrFlag(cmd *cobra.Command, err error) error {
+	fault := flagFault(err)
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if f, is := errors.AsType[*failure](fault); ok && is && strings.ContainsAny(unknown.GetSpecifiedName()+unknown.GetSpecifiedShortnames(), " *,/0123456789") {
+		f.todo = fmt.Sprintf("an expression that begins with - goes behind --, such as `%s -- \"-1 * * * *\"`", cmd.CommandPath())
+	}
+	return fault
 }
 
 const cronDialects = `Five fields: minute hour day-of-month month day-of-week; with six, seconds come first. Six or seven with one of

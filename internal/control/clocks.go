@@ -49,13 +49,16 @@ func readInstant(text string, zone *time.Location, last bool) (job.Instant, erro
 				at = all[0]
 			}
 		}
-		if err == nil && at.Unix() > 0 && at.Add(24*time.Hour).UTC().Year() <= 9999 { // in each zone
-			return job.InstantOf(at), nil
+		if err == nil && at.Unix() >= 0 && at.Add(24*time.Hour).UTC().Year() <= 9999 { // in each zone
+			return max(job.InstantOf(at), firstInstant), nil
 		}
 	}
 	return 0, job.Errorf(job.KindInvalid, "bad_instant", "this is no instant from 1970 to 9999").
 		WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
 }
+
+// firstInstant stands for all of the first second: the instant 0 is none, and counting begins before what is counted.
+const firstInstant = job.Instant(1000)
 
 // readings are the ways to write an instant as a reading of the clocks of a zone.
 var readings = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
