@@ -112,6 +112,9 @@ func (d *documents) lint(cmd *cobra.Command) ([]lintItem, error) {
 	if err != nil {
 		return nil, badFile(cmd.ErrOrStderr(), err)
 	}
+	if len(docs) == 0 {
+		return nil, usage("the files hold no document")
+	}
 	items, known := lintCalendars(docs)
 	midnight := map[string]int{} // by zone
 	for i := range docs {

@@ -121,6 +121,9 @@ standard error (paused of JSON); schedules that have made all their runs (maxRun
 			if err != nil {
 				return explain(cmd.Context(), "cannot look ahead", err)
 			}
+			if len(list.Items) == 0 && !isData(format) {
+				fmt.Fprintln(cmd.ErrOrStderr(), nothingComes(name, d))
+			}
 			return printUpcoming(cmd, format, &list)
 		},
 	}
@@ -130,6 +133,15 @@ standard error (paused of JSON); schedules that have made all their runs (maxRun
 	f.StringVar(&page.After, "after", "", "go on after this place, as the page before says")
 	addListOutput(cmd, &format)
 	return cmd
+}
+
+// nothingComes says that a list of instants to come is empty.
+func nothingComes(name string, within time.Duration) string {
+	text := "no planned instant lies in the next " + takt.Duration(within).String()
+	if name != "" {
+		text += " of job " + name + ": `takt describe job " + name + "` shows its schedule, and why nothing comes"
+	}
+	return text
 }
 
 func printUpcoming(cmd *cobra.Command, format string, list *takt.UpcomingList) error {

@@ -39,6 +39,9 @@ func lengthOrInstant(flag, text string) (d time.Duration, at time.Time, err erro
 	return length.Std(), time.Time{}, err
 }
 
+// minuteOffset is RFC 3339 without seconds.
+const minuteOffset = "2006-01-02T15:04Z07:00"
+
 // onClocks puts the time zone of --tz behind readings of the clocks; an instant with an offset needs none.
 func onClocks(zone string, texts ...*string) error {
 	if zone == "" {
@@ -49,7 +52,12 @@ func onClocks(zone string, texts ...*string) error {
 	}
 	read := 0
 	for _, text := range texts {
-		if _, err := time.Parse(time.RFC3339Nano, *text); err != nil {
+		_, second := time.Parse(time.RFC3339Nano, *text)
+		_, minute := time.Parse(minuteOffset, *text)
+		switch {
+		case strings.Contains(*text, "["):
+			return usage(fmt.Sprintf("%.64q names a time zone, and so does --tz: say it once", *text))
+		case second != nil && minute != nil:
 			*text, read = *text+"["+zone+"]", read+1
 		}
 	}

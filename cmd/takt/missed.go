@@ -69,6 +69,8 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 	switch {
 	case err != nil:
 		return err
+	case from.After(time.Now()):
+		return usage("--since " + m.since + " lies in the future")
 	case m.in.MaxParallel < 1 || m.in.MaxParallel > 100:
 		return usage("--max-parallel must be from 1 to 100")
 	}
@@ -97,6 +99,9 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 	}
 	if err := l.print(cmd.OutOrStdout(), m.format); err != nil {
 		return err
+	}
+	if len(list.Items) == 0 && !isData(m.format) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "nothing was missed since %s\n", from.Format(time.RFC3339))
 	}
 	return notStarted(&list)
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -193,13 +194,14 @@ func nearest(d *job.Definition, from, to job.Instant) string {
 			after = next
 		}
 	}
-	word := func(at time.Time) string {
-		if at.IsZero() {
-			return "none"
-		}
-		return at.In(zoneOf(d)).Format(time.RFC3339)
+	var words []string
+	if !before.IsZero() {
+		words = append(words, "the one before it is "+before.In(zoneOf(d)).Format(time.RFC3339))
 	}
-	return "the one before it is " + word(before) + ", the one after it is " + word(after)
+	if !after.IsZero() {
+		words = append(words, "the one after it is "+after.In(zoneOf(d)).Format(time.RFC3339))
+	}
+	return firstOf(strings.Join(words, ", "), "there is none before and none after it")
 }
 
 // CancelBackfillRequest asks for the end of a backfill.

@@ -37,7 +37,7 @@ func readInstant(text string, zone *time.Location, last bool) (job.Instant, erro
 		}
 		text, zone = bare, own
 	}
-	for _, layout := range append([]string{time.RFC3339Nano}, readings...) {
+	for _, layout := range append([]string{time.RFC3339Nano, minuteOffset}, readings...) {
 		at, err := time.ParseInLocation(layout, text, zone)
 		if reading, is := readingOf(text); is && err == nil {
 			switch all, step := schedule.Readings(zone, reading); {
@@ -59,6 +59,9 @@ func readInstant(text string, zone *time.Location, last bool) (job.Instant, erro
 
 // firstInstant stands for all of the first second: the instant 0 is none, and counting begins before what is counted.
 const firstInstant = job.Instant(1000)
+
+// minuteOffset is RFC 3339 without seconds.
+const minuteOffset = "2006-01-02T15:04Z07:00"
 
 // readings are the ways to write an instant as a reading of the clocks of a zone.
 var readings = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}

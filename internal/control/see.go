@@ -257,7 +257,7 @@ func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upco
 		r.For = 24 * time.Hour
 	}
 	if r.For < 0 || r.For > MaxLookAhead {
-		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "how far to look ahead is from 1s to %v", MaxLookAhead).WithField("query.for").
+		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "how far to look ahead is from 1s to %dd", MaxLookAhead/(24*time.Hour)).WithField("query.for").
 			WithHint("such as 24h or 7d")
 	}
 	var from place
