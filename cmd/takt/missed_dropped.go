@@ -9,11 +9,16 @@ import (
 	"github.com/taktsched/takt"
 )
 
+// waitMost is how long before it was dropped an execution may have been planned. Lists are in the order of planned instants: the bound
+// ends the reading, which else would go through all that is kept.
+const waitMost = 7 * 24 * time.Hour
+
 // addDropped adds what the overlap policy dropped when its wait for parents, or for its instant, was over. An instant has an execution
 // or a decision, never both: these are executions that ended cancelled.
 func addDropped(ctx context.Context, c *takt.Client, job string, from time.Time, out *missedList) error {
-	q := takt.ExecutionQuery{Job: job, Page: takt.Page{Limit: 500},
-		Query: fmt.Sprintf("state:cancelled reason:overlap_skip,overlap_full -trigger:request ended>=%s", from.UTC().Format(time.RFC3339))}
+	text := func(at time.Time) string { return later(at, time.Unix(1, 0)).UTC().Format(time.RFC3339) }
+	q := takt.ExecutionQuery{Job: job, Page: takt.Page{Limit: 500}, Query: fmt.Sprintf("state:cancelled reason:overlap_skip,overlap_full -trigger:request ended>=%s planned>=%s",
+		text(from), text(from.Add(-waitMost)))}
 	decided := len(out.Items)
 	for {
 		all, err := c.Executions(ctx, q)

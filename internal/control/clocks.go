@@ -69,7 +69,7 @@ var readings = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 1
 // zoneBehind parts a reading from the time zone that stands behind it, as RFC 9557 has it: 2026-03-08T02:30[Asia/Shanghai]. An
 // instant with an offset has none.
 func zoneBehind(text string) (reading, zone string, is bool) {
-	reading, zone, is = strings.Cut(text, "[")
+	reading, zone, _ = strings.Cut(text, "[")
 	if zone, is = strings.CutSuffix(zone, "]"); !is {
 		return text, "", false
 	}
