@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -120,8 +121,8 @@ func (d *documents) lint(cmd *cobra.Command) ([]lintItem, error) {
 	for i := range docs {
 		for _, one := range schedulesOf(&docs[i], known) {
 			s, err := schedule.Parse(one.spec, time.Unix(0, 0))
-			if err != nil {
-				return nil, &failure{code: exitUsage, what: one.where, why: err.Error()} // it was checked when the file was read
+			if err != nil { // without its calendars it was checked when the file was read
+				return nil, &failure{code: exitUsage, what: one.where, why: err.Error(), todo: hintOf(err)}
 			}
 			items = append(items, lintOf(one.where, one.spec.Cron, s)...)
 			items = append(items, lintClosed(&one, s)...)
@@ -131,6 +132,13 @@ func (d *documents) lint(cmd *cobra.Command) ([]lintItem, error) {
 		}
 	}
 	return append(items, lintMidnight(midnight)...), nil
+}
+
+func hintOf(err error) string {
+	if bad, ok := errors.AsType[*schedule.Error](err); ok {
+		return bad.Hint
+	}
+	return ""
 }
 
 // mostOfDay is how many instants a day may have of a schedule that adds to a midnight: one for each hour of the longest day. What is
