@@ -8,7 +8,7 @@ import (
 )
 
 // Explain tells what became, or becomes, of an instant of a job. at is RFC 3339, or a reading such as 2026-03-08T02:30 of
-// the clocks in the job's time zone.
+// the clocks in the job's time zone, or 2026-03-08T02:30[Asia/Shanghai] in another.
 func (c *Client) Explain(ctx context.Context, job, at string) (Explanation, error) {
 	return fetch[Explanation](ctx, c, "explain job "+job, c.path("jobs", job, "explain"), url.Values{"at": {at}})
 }

@@ -48,7 +48,7 @@ type PausedJob struct {
 
 // BackfillRequest asks that a job runs for the planned instants of a range of the past.
 type BackfillRequest struct {
-	From        string `json:"from" maxLength:"64" doc:"RFC 3339, or 2026-03-08T02:30 on the clocks of the job's time zone; included."`
+	From        string `json:"from" maxLength:"64" doc:"RFC 3339, or 2026-03-08T02:30 on the clocks of the job's time zone, or 2026-03-08T02:30[Asia/Shanghai]; included."`
 	To          string `json:"to" maxLength:"64" doc:"Likewise; included, and not in the future."`
 	Reverse     bool   `json:"reverse,omitempty" doc:"The newest instant first."`
 	MaxParallel int    `json:"maxParallel,omitempty" minimum:"0" maximum:"100" doc:"Executions at a time; default 1."`

@@ -24,6 +24,7 @@ func backfillRow(b *takt.Backfill) []string {
 type backfill struct {
 	who
 	in     takt.BackfillRequest
+	zone   string
 	yes    bool
 	wait   bool
 	format string
@@ -49,6 +50,7 @@ on by itself, whatever becomes of servers and workers: takt get backfills -w sho
 	f := cmd.Flags()
 	f.StringVar(&b.in.From, "from", "", "first instant: RFC 3339, or 2026-11-01T00:00 in the job's time zone; included, required")
 	f.StringVar(&b.in.To, "to", "", "last instant, likewise; included, not in the future; required")
+	f.StringVar(&b.zone, "tz", "", "time zone in which --from and --to are read, an IANA name (default: the job's)")
 	f.BoolVar(&b.in.Reverse, "reverse", false, "the newest instant first")
 	f.IntVar(&b.in.MaxParallel, "max-parallel", 1, "executions at a time, at most 100")
 	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and run nothing")
@@ -67,6 +69,9 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	case b.in.MaxParallel < 1 || b.in.MaxParallel > 100:
 		return usage("--max-parallel must be from 1 to 100")
 	}
+	if err := onClocks(b.zone, &b.in.From, &b.in.To); err != nil {
+		return err
+	}
 	c, err := g.client()
 	if err != nil {
 		return err
@@ -83,12 +88,8 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	}
 	line := fmt.Sprintf("%s has %s from %s to %s", name, counted(int(made.Total), "planned instant"), made.From.Format(time.RFC3339), made.To.Format(time.RFC3339))
 	if !dry {
-		if err := b.confirm(line); err != nil {
+		if made, err = b.start(cmd, c, name, line, made.Total); err != nil {
 			return err
-		}
-		b.in.DryRun = false
-		if made, err = c.Backfill(ctx, name, b.in); err != nil {
-			return explain(ctx, "cannot backfill job "+name, err)
 		}
 		line = made.ID
 	}
@@ -107,6 +108,25 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 			todo: "`takt get executions -q 'job:" + name + " trigger:backfill'` shows them; the same backfill again runs those that failed"}
 	}
 	return err
+}
+
+// start runs what a dry run has counted, and says how much that is.
+func (b *backfill) start(cmd *cobra.Command, c *takt.Client, name, counted string, total int64) (takt.Backfill, error) {
+	if total == 0 {
+		return takt.Backfill{}, &failure{code: exitUsage, what: counted + ": there is nothing to run", todo: "`takt upcoming " + name + "` and `takt describe job " + name + "` show when it is due"}
+	}
+	if err := b.confirm(counted); err != nil {
+		return takt.Backfill{}, err
+	}
+	b.in.DryRun = false
+	made, err := c.Backfill(cmd.Context(), name, b.in)
+	if err != nil {
+		return made, explain(cmd.Context(), "cannot backfill job "+name, err)
+	}
+	if !isData(b.format) {
+		fmt.Fprintln(cmd.ErrOrStderr(), counted)
+	}
+	return made, nil
 }
 
 // awaitBackfill tells how far a backfill comes until it has ended. The end of the waiting does not end it.

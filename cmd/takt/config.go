@@ -140,6 +140,8 @@ func newUseContextCommand() *cobra.Command {
 		Short:   "Make a context the current one; \"\" for none",
 		Example: `  takt config use-context prod`,
 		Args:    cobra.ExactArgs(1),
+
+		Annotations: map[string]string{emptyMeans: "no context"},
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return contextNames(), cobra.ShellCompDirectiveNoFileComp
 		},

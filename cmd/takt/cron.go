@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/taktsched/takt/internal/schedule"
 )
@@ -32,7 +33,18 @@ type cronItems struct {
 func newCronCommand() *cobra.Command {
 	cron := &cobra.Command{Use: "cron", Short: "Look at cron expressions; needs no server"}
 	cron.AddCommand(newCronNextCommand(), newCronPrevCommand(), newCronBetweenCommand(), newCronExplainCommand(), newCronLintCommand())
+	cron.SetFlagErrorFunc(expressionOrFlag)
 	return cron
+}
+
+// expressionOrFlag words what is wrong with a flag, which may have been meant as an expression.
+func expressionOrFlag(cmd *cobra.Command, err error) error {
+	fault := flagFault(err)
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if f, is := errors.AsType[*failure](fault); ok && is && strings.ContainsAny(unknown.GetSpecifiedName()+unknown.GetSpecifiedShortnames(), " *,/0123456789") {
+		f.todo = fmt.Sprintf("an expression that begins with - goes behind --, such as `%s -- \"-1 * * * *\"`", cmd.CommandPath())
+	}
+	return fault
 }
 
 const cronDialects = `Five fields: minute hour day-of-month month day-of-week; with six, seconds come first. Six or seven with one of
@@ -89,9 +101,9 @@ func (c *cronFlags) parse(expr string) (schedule.Schedule, error) {
 	return s, err
 }
 
-func oneExpression(_ *cobra.Command, args []string) error {
+func oneExpression(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage(`one expression is needed, in quotes: takt cron next "30 2 * * *"`)
+		return usage("one expression is needed, in quotes: " + cmd.CommandPath() + ` "30 2 * * *"`)
 	}
 	return nil
 }
@@ -305,7 +317,7 @@ said on standard error.
 			}
 			instants, more := walk(s, after, until, count)
 			if len(instants) == 0 {
-				tellEnd(cmd, s, after)
+				tellNone(cmd, s, after, until)
 			}
 			if more {
 				until = instants[len(instants)-1] // what calendars leave out is shown so far, too
@@ -330,12 +342,12 @@ func cronInstant(flag, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Now(), nil
 	}
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+	for _, layout := range []string{time.RFC3339, minuteOffset, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		at, err := time.ParseInLocation(layout, text, zone)
 		if err != nil {
 			continue
 		}
-		if reading, err := time.Parse(layout, text); err == nil && layout != time.RFC3339 {
+		if reading, err := time.Parse(layout, text); err == nil && layout != time.RFC3339 && layout != minuteOffset {
 			if all, _ := schedule.Readings(zone, reading); len(all) > 0 {
 				at = all[0]
 				if flag == "--to" {

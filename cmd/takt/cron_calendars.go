@@ -112,6 +112,18 @@ func tellEnd(cmd *cobra.Command, s schedule.Schedule, after time.Time) {
 	}
 }
 
+// tellNone says on standard error that nothing comes in a stretch of time, and why or what comes behind it.
+func tellNone(cmd *cobra.Command, s schedule.Schedule, after, until time.Time) {
+	next, more := s.Next(until)
+	if !more {
+		tellEnd(cmd, s, after)
+		return
+	}
+	zone := schedule.Zone(s)
+	fmt.Fprintf(cmd.ErrOrStderr(), "no planned instant after %s up to %s: the next one is %s\n",
+		after.In(zone).Format(time.RFC3339), until.In(zone).Format(time.RFC3339), next.In(zone).Format(time.RFC3339))
+}
+
 // tellBegin says on standard error why nothing comes before an instant, when nothing does.
 func tellBegin(cmd *cobra.Command, s schedule.Schedule, before time.Time) {
 	has := func(s schedule.Schedule) bool {

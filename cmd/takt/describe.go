@@ -195,7 +195,7 @@ func (a *account) jobFacts(j *takt.Job) {
 		a.fact("Params", string(j.Spec.Params))
 	}
 	if t := j.Spec.Timeout; t != nil {
-		a.fact("Time-outs", fmt.Sprintf("attempt %s, stall %s, grace %s (0s: default)", t.Attempt, t.Stall, t.Grace))
+		a.fact("Time-outs", timeoutText(t))
 	}
 	if r := j.Spec.Retry; r != nil {
 		a.fact("Attempts", fmt.Sprintf("at most %d", max(r.MaxAttempts, 1)))

@@ -3,18 +3,22 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/job"
 )
 
 // misfireFacts tell what becomes of missed instants, and why schedules fire no more.
 func (a *account) misfireFacts(j *takt.Job) {
 	if m := j.Spec.Misfire; m != nil {
-		text := cmp.Or(m.Policy, "once")
-		if m.Policy == "all" {
-			text += fmt.Sprintf(", at most %d", cmp.Or(m.Limit, 100))
+		rule := job.Misfire{Policy: job.MisfirePolicy(m.Policy), Window: m.Window.Std(), Limit: m.Limit}
+		text := cmp.Or(m.Policy, string(job.MisfireOnce))
+		if rule.Policy == job.MisfireAll {
+			text += fmt.Sprintf(", at most %d", rule.CatchesUp())
 		}
-		a.fact("Misfire", fmt.Sprintf("%s, grace %s, window %s (0s: default)", text, m.Grace, m.Window))
+		a.fact("Misfire", fmt.Sprintf("%s, grace %s, window %s", text, cmp.Or(m.Grace, takt.Duration(time.Minute)), takt.Duration(rule.WithinWindow())))
 	}
 	if p := j.Spec.AutoPause; p != nil {
 		a.fact("Auto-pause", fmt.Sprintf("after %d failures in a row", p.AfterFailures))
@@ -36,4 +40,17 @@ func (a *account) misfireFacts(j *takt.Job) {
 		a.when("Catches up from", &c.From)
 		a.when("to", &c.To)
 	}
+}
+
+// timeoutText says which time-outs are in force.
+func timeoutText(t *takt.TimeoutSpec) string {
+	var all []string
+	if t.Attempt != 0 {
+		all = append(all, "attempt "+t.Attempt.String())
+	}
+	if t.Stall != 0 {
+		all = append(all, "stall "+t.Stall.String())
+	}
+	spec := job.Spec{Timeout: job.Timeout{Grace: t.Grace.Std()}}
+	return strings.Join(append(all, "grace "+takt.Duration(spec.StopGrace()).String()), ", ")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func newExplainCommand(g *global) *cobra.Command {
-	var at, format string
+	var at, zone, format string
 	cmd := &cobra.Command{
 		Use:   "explain JOB --at T",
 		Short: "Tell why a job ran, runs, did not run or will run at an instant",
@@ -19,14 +19,18 @@ func newExplainCommand(g *global) *cobra.Command {
 missed or blocked by a decision, is held by a pause, will run, or is no instant of the schedules that were in force then. What is
 not known (any more) is said. Of a deleted job, too.
 
-The instant is RFC 3339, or a reading of the clocks in the job's time zone; that of a spread instant is the one before the spread.
-Without a fraction of a second it means any planned instant of that second, and the answer says which.`,
+The instant is RFC 3339, or a reading of the clocks in the job's time zone (of several schedules, the first one's; --tz says
+another); that of a spread instant is the one before the spread. Without a fraction of a second it means any planned instant of that second, and the answer says which.`,
 		Example: `  takt explain reindex --at 2026-11-28T02:30
+  takt explain reindex --at 2026-11-28T02:30 --tz Asia/Shanghai
   takt explain reindex --at 2026-11-28T02:30:00+08:00 -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if at == "" {
 				return usage("--at is missing: which instant?")
+			}
+			if err := onClocks(zone, &at); err != nil {
+				return err
 			}
 			c, err := g.client()
 			if err != nil {
@@ -43,6 +47,7 @@ Without a fraction of a second it means any planned instant of that second, and 
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "the instant, such as 2026-11-28T02:30:00+08:00, or 2026-11-28T02:30 in the job's time zone; required")
+	cmd.Flags().StringVar(&zone, "tz", "", "time zone in which --at is read, an IANA name (default: the job's)")
 	addOutput(cmd, &format)
 	return cmd
 }
@@ -116,6 +121,9 @@ standard error (paused of JSON); schedules that have made all their runs (maxRun
 			if err != nil {
 				return explain(cmd.Context(), "cannot look ahead", err)
 			}
+			if len(list.Items) == 0 && !isData(format) {
+				fmt.Fprintln(cmd.ErrOrStderr(), nothingComes(name, d))
+			}
 			return printUpcoming(cmd, format, &list)
 		},
 	}
@@ -125,6 +133,15 @@ standard error (paused of JSON); schedules that have made all their runs (maxRun
 	f.StringVar(&page.After, "after", "", "go on after this place, as the page before says")
 	addListOutput(cmd, &format)
 	return cmd
+}
+
+// nothingComes says that a list of instants to come is empty.
+func nothingComes(name string, within time.Duration) string {
+	text := "no planned instant lies in the next " + takt.Duration(within).String()
+	if name != "" {
+		text += " of job " + name + ": `takt describe job " + name + "` shows its schedule, and why nothing comes"
+	}
+	return text
 }
 
 func printUpcoming(cmd *cobra.Command, format string, list *takt.UpcomingList) error {

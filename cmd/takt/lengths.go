@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // lengthOf reads a flag that takes a length of time, more than none.
@@ -36,4 +37,32 @@ func lengthOrInstant(flag, text string) (d time.Duration, at time.Time, err erro
 		err = usage(fmt.Sprintf("%s %s: it must be more than 0, such as 90s, 6h or 7d; or %s", flag, text, instant))
 	}
 	return length.Std(), time.Time{}, err
+}
+
+// minuteOffset is RFC 3339 without seconds.
+const minuteOffset = "2006-01-02T15:04Z07:00"
+
+// onClocks puts the time zone of --tz behind readings of the clocks; an instant with an offset needs none.
+func onClocks(zone string, texts ...*string) error {
+	if zone == "" {
+		return nil
+	}
+	if _, err := schedule.ZoneNamed(zone); err != nil {
+		return usage(fmt.Sprintf("--tz %.64q: it must be an IANA time zone such as Asia/Shanghai", zone))
+	}
+	read := 0
+	for _, text := range texts {
+		_, second := time.Parse(time.RFC3339Nano, *text)
+		_, minute := time.Parse(minuteOffset, *text)
+		switch {
+		case strings.Contains(*text, "["):
+			return usage(fmt.Sprintf("%.64q names a time zone, and so does --tz: say it once", *text))
+		case second != nil && minute != nil:
+			*text, read = *text+"["+zone+"]", read+1
+		}
+	}
+	if read == 0 {
+		return usage("--tz " + zone + " has no meaning: what is given has an offset from UTC")
+	}
+	return nil
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/taktsched/takt"
 )
 
-// missedRange is a decision that left planned instants without an execution.
+// missedRange is a decision that left planned instants without an execution, or an execution that was dropped for the reason of one.
 type missedRange struct {
 	takt.Decision
-	Backfill string `json:"backfill,omitempty"` // that has run it, or runs it
+	Execution string `json:"execution,omitempty"` // that was dropped: it waited, and ended cancelled
+	Backfill  string `json:"backfill,omitempty"`  // that has run it, or runs it
 }
 
 type missedList struct {
@@ -40,8 +41,9 @@ func newMissedCommand(g *global) *cobra.Command {
 		Use:   "missed [JOB]",
 		Short: "List ranges of planned instants that were missed, and run them",
 		Long: `List the ranges of planned instants that became no execution because nobody planned them in time, or because of the overlap or
-misfire policy, with the backfill that runs or has run each. Those of a pause or of a deletion are left out: takt get decisions
-shows all.
+misfire policy, with the backfill that runs or has run each. Executions that waited for the jobs that they run after, and that the
+overlap policy dropped when the wait was over, are among them, named, if they waited for 7 days at most: takt rerun
+runs one. Those of a pause or of a deletion are left out: takt get decisions shows all decisions.
 
 With --start the ranges that no backfill has are run as takt backfill would, a backfill for each range of a job. Those of jobs
 that have no schedule of their own (they run after others) cannot be. Those in which the newest revision has other instants than
@@ -67,6 +69,8 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 	switch {
 	case err != nil:
 		return err
+	case from.After(time.Now()):
+		return usage("--since " + m.since + " lies in the future")
 	case m.in.MaxParallel < 1 || m.in.MaxParallel > 100:
 		return usage("--max-parallel must be from 1 to 100")
 	}
@@ -91,10 +95,13 @@ func (m *missed) run(cmd *cobra.Command, job string) error {
 	for i := range list.Items {
 		d := &list.Items[i]
 		l.rows = append(l.rows, []string{d.Job, d.Schedule, strconv.FormatInt(d.Count, 10), d.From.Format(time.RFC3339), d.To.Format(time.RFC3339),
-			d.Kind + ": " + firstText(d.ReasonText, d.Reason), d.Backfill})
+			d.why(), d.Backfill})
 	}
 	if err := l.print(cmd.OutOrStdout(), m.format); err != nil {
 		return err
+	}
+	if len(list.Items) == 0 && !isData(m.format) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "nothing was missed since %s\n", from.Format(time.RFC3339))
 	}
 	return notStarted(&list)
 }
@@ -129,6 +136,9 @@ func missedSince(ctx context.Context, c *takt.Client, job string, from time.Time
 		if page.After = all.Next; page.After == "" {
 			break
 		}
+	}
+	if err := addDropped(ctx, c, job, from, &out); err != nil {
+		return out, err
 	}
 	return out, addBackfills(ctx, c, job, from, &out)
 }

@@ -179,7 +179,7 @@ func notStarted(list *missedList) error {
 	var what, todo []string
 	if len(list.Unable) > 0 {
 		what = append(what, fmt.Sprintf("what these jobs missed cannot be run as a backfill: %s (they have no schedule that names instants)", strings.Join(list.Unable, ", ")))
-		todo = append(todo, "of a job that runs after others, `takt backfill` the one it runs after, or `takt trigger` it")
+		todo = append(todo, "of a job that runs after others, `takt backfill` the one it runs after, or `takt trigger` it; `takt rerun` runs an execution that was dropped")
 	}
 	if n := len(list.Changed); n > 0 {
 		var named []string

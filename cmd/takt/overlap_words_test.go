@@ -14,7 +14,8 @@ its next attempt or is being stopped. It is decided for the whole cluster, and w
 | ` + "`replace`" + ` | takes its place: the other one is cancelled (` + "`replaced`" + `), and the new one starts when the old one's handler has really returned, or its lease has run out. One that waited to replace it ends ` + "`cancelled`" + `, too |
 | ` + "`allow`" + ` | runs beside it |
 
-A planned instant that is dropped is a decision (` + "`takt get decisions`" + `: blocked). A request that is dropped has its execution, which ends ` + "`cancelled`" + ` at once.
+A planned instant that is dropped is a decision (` + "`takt get decisions`" + `: blocked). A request that is dropped has its execution, which ends ` + "`cancelled`" + ` at once;
+so has an instant that had waited for the jobs that it runs after, and finds no room then. ` + "`takt missed`" + ` lists both kinds of dropped instants.
 
 - A job that declares nothing lets what schedules make queue; requests run at once and are in nobody's way. With ` + "`overlap`" + ` in the document, requests obey it too.
 - ` + "`takt rerun`" + ` is never dropped: unless the policy is allow, the execution waits for its turn, beyond ` + "`maxQueued`" + `.

@@ -34,12 +34,18 @@ func wordArgs(cmd *cobra.Command) {
 		wordArgs(sub)
 	}
 	judge := cmd.Args
-	if judge == nil || isGroup(cmd) {
+	if isGroup(cmd) || judge == nil && !cmd.Runnable() {
 		return
+	}
+	if judge == nil {
+		judge = cobra.ArbitraryArgs
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		err := judge(cmd, args)
-		if _, worded := errors.AsType[*failure](err); err == nil || worded {
+		if err == nil {
+			return noneEmpty(cmd, args)
+		}
+		if _, worded := errors.AsType[*failure](err); worded {
 			return err
 		}
 		words := wordsOf(cmd.Use)
@@ -51,6 +57,27 @@ func wordArgs(cmd *cobra.Command) {
 		}
 		return usage(fmt.Sprintf("%q is too much: `%s` takes %s", args[min(len(words), len(args)-1)], cmd.CommandPath(), strings.Join(words, " ")))
 	}
+}
+
+// emptyMeans is the annotation of commands to which an empty word says something.
+const emptyMeans = "empty-means"
+
+// noneEmpty refuses an empty word, such as a variable leaves that is not set: where a name may be left out it would mean all.
+// Expressions are judged by who reads them.
+func noneEmpty(cmd *cobra.Command, args []string) error {
+	words := wordsOf(cmd.Use)
+	if len(words) == 0 || cmd.Annotations[emptyMeans] != "" {
+		return nil
+	}
+	for i, arg := range args {
+		if arg != "" {
+			continue
+		}
+		if word := words[min(i, len(words)-1)]; !strings.Contains(word, `"`) {
+			return usage(fmt.Sprintf("%s of `%s` is empty", strings.Trim(word, "[]…"), cmd.CommandPath()))
+		}
+	}
+	return nil
 }
 
 // wordsOf are the words that the line of a command names behind it, without its flags and their values.

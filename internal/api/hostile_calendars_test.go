@@ -29,6 +29,8 @@ var hostileCalendars = []hostileCase{
 	{"calendar: dates backwards", putTo(calendar1, calendarWith(`2026-10-01`, `2027-10-01`)), 422, "bad_calendar", "spec.closed[0]"},
 	{"calendar: a range of two kinds", putTo(calendar1, calendarWith(`2026-10-01`, `10-01`)), 422, "bad_calendar", "spec.closed[0]"},
 	{"calendar: a date as number", putTo(calendar1, calendarWith(`"2026-10-01"`, `20261001`)), 422, "wrong_type", "spec.closed[0].from"},
+	{"calendar: no weekday at all", putTo(calendar1, calendarWith(`["MON-FRI"]`, `[]`)), 422, "bad_calendar", "spec.weekly"},
+	{"calendar: no hours at all", putTo(calendar1, calendarWith(`[{"from":"09:30","to":"11:30"}]`, `[]`)), 422, "bad_calendar", "spec.daily"},
 	{"calendar: no zone", putTo(calendar1, calendarWith(`"weekly"`, `"timeZone":"Mars/Olympus","weekly"`)), 422, "bad_calendar", "spec.timeZone"},
 	{"calendar: a path for a zone", putTo(calendar1, calendarWith(`"weekly"`, `"timeZone":"../etc/passwd","weekly"`)), 422, "bad_calendar", "spec.timeZone"},
 	{"calendar: NUL", putTo(calendar1, calendarWith(`"x"`, `"x\u0000"`)), 400, "nul_character", "spec.closed[0].name"},

@@ -16,7 +16,7 @@ import (
 type (
 	explainInput struct {
 		JobPath
-		At string `query:"at" required:"true" minLength:"1" maxLength:"64" doc:"RFC 3339, or 2026-03-08T02:30 on the clocks of the job's time zone."`
+		At string `query:"at" required:"true" minLength:"1" maxLength:"64" doc:"RFC 3339, or 2026-03-08T02:30 on the clocks of the job's time zone, or 2026-03-08T02:30[Asia/Shanghai]."`
 	}
 	upcomingInput struct {
 		NamespacePath
@@ -73,7 +73,7 @@ func (s *server) see() {
 
 func (s *server) explain(ctx context.Context, in *explainInput) (*answer[takt.Explanation], error) {
 	x, err := s.control.Explain(ctx, in.NS, in.Name, in.At)
-	if e, ok := asError(err); ok && e.Code == "bad_instant" {
+	if e, ok := asError(err); ok && (e.Code == "bad_instant" || e.Code == "bad_time_zone") {
 		return nil, e.WithField("query.at")
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -37,7 +38,7 @@ type LineCount struct {
 }
 
 // Backfill runs a job for each planned instant of a range that has no succeeded execution, in the newest revision. Errors:
-// KindNotFound; KindInvalid with the field; KindConflict "endsnot_planned", "backfill_live".
+// KindNotFound; KindInvalid with the field, "no_instants"; KindConflict "not_planned", "backfill_live".
 func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, error) {
 	b, d, note, err := c.backfillOf(ctx, &r)
 	if err != nil {
@@ -51,7 +52,8 @@ func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, 
 		return Backfilled{}, err
 	}
 	b.ID = ids[0]
-	made, receipt, err := c.write.PutBackfill(ctx, store.PutBackfill{Backfill: b, Count: func(d job.Definition) (int64, error) { return countRange(&d, b.From, b.To) }}, c.partitionOf)
+	count := func(d job.Definition) (int64, error) { return countSome(&d, b.From, b.To) }
+	made, receipt, err := c.write.PutBackfill(ctx, store.PutBackfill{Backfill: b, Count: count}, c.partitionOf)
 	if err != nil {
 		return Backfilled{}, err
 	}
@@ -98,7 +100,7 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Bac
 		note = "the overlap policy of the job lets one execution run at a time; overlap allow lets more"
 	}
 	if b.Spec.Total, err = countRange(d, b.From, b.To); err == nil && b.Spec.Total == 0 {
-		note = "the range has no planned instant of the job: nothing runs"
+		note = "the range has no planned instant of the job: nothing runs; " + nearest(d, b.From, b.To)
 	}
 	return b, d, note, err
 }
@@ -170,6 +172,36 @@ func countRange(d *job.Definition, from, to job.Instant) (int64, error) {
 		}
 		all.take(at)
 	}
+}
+
+// countSome is countRange for a range that is to be run: one without planned instants is refused.
+func countSome(d *job.Definition, from, to job.Instant) (int64, error) {
+	n, err := countRange(d, from, to)
+	if err == nil && n == 0 {
+		err = job.Errorf(job.KindInvalid, "no_instants", "the range has no planned instant of the job %q", d.Name).WithField("from").WithHint("%s", nearest(d, from, to))
+	}
+	return n, err
+}
+
+// nearest names the planned instants around a range that has none.
+func nearest(d *job.Definition, from, to job.Instant) string {
+	var before, after time.Time
+	for _, l := range bookable(d) {
+		if prev, ok := schedule.Prev(l.s, from.Time()); ok && prev.After(before) {
+			before = prev
+		}
+		if next, ok := l.s.Next(to.Time()); ok && (after.IsZero() || next.Before(after)) {
+			after = next
+		}
+	}
+	var words []string
+	if !before.IsZero() {
+		words = append(words, "the one before it is "+before.In(zoneOf(d)).Format(time.RFC3339))
+	}
+	if !after.IsZero() {
+		words = append(words, "the one after it is "+after.In(zoneOf(d)).Format(time.RFC3339))
+	}
+	return firstOf(strings.Join(words, ", "), "there is none before and none after it")
 }
 
 // CancelBackfillRequest asks for the end of a backfill.

@@ -2,17 +2,86 @@ package control
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/schedule"
 )
 
+// zoneOf is the time zone in which people think of a job.
+func zoneOf(d *job.Definition) *time.Location {
+	for _, l := range append(linesOf(d), bareLines(d)...) { // the calendars of a deleted job may be gone
+		return schedule.Zone(l.s)
+	}
+	return time.UTC
+}
+
+// instantOf reads an instant; a text without an offset is read on the clocks of the zone, or of the one that stands behind it in
+// brackets. A reading that a step of them skipped is the first instant behind it, of one that they show twice the first is meant.
+func instantOf(text string, zone *time.Location) (job.Instant, error) {
+	return readInstant(text, zone, false)
+}
+
+// lastInstantOf is instantOf for the end of a range: of a reading that comes twice the last is meant.
+func lastInstantOf(text string, zone *time.Location) (job.Instant, error) {
+	return readInstant(text, zone, true)
+}
+
+func readInstant(text string, zone *time.Location, last bool) (job.Instant, error) {
+	if bare, name, is := zoneBehind(text); is {
+		own, err := schedule.ZoneNamed(name)
+		if err != nil {
+			return 0, job.Errorf(job.KindInvalid, "bad_time_zone", "%.64q is no time zone", name).WithHint("use an IANA name such as Asia/Shanghai")
+		}
+		text, zone = bare, own
+	}
+	for _, layout := range append([]string{time.RFC3339Nano, minuteOffset}, readings...) {
+		at, err := time.ParseInLocation(layout, text, zone)
+		if reading, is := readingOf(text); is && err == nil {
+			switch all, step := schedule.Readings(zone, reading); {
+			case step != nil:
+				at = step.At
+			case last:
+				at = all[len(all)-1]
+			default:
+				at = all[0]
+			}
+		}
+		if err == nil && at.Unix() >= 0 && at.Add(24*time.Hour).UTC().Year() <= 9999 { // in each zone
+			return max(job.InstantOf(at), firstInstant), nil
+		}
+	}
+	return 0, job.Errorf(job.KindInvalid, "bad_instant", "this is no instant from 1970 to 9999").
+		WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
+}
+
+// firstInstant stands for all of the first second: the instant 0 is none, and counting begins before what is counted.
+const firstInstant = job.Instant(1000)
+
+// minuteOffset is RFC 3339 without seconds.
+const minuteOffset = "2006-01-02T15:04Z07:00"
+
 // readings are the ways to write an instant as a reading of the clocks of a zone.
 var readings = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
 
+// zoneBehind parts a reading from the time zone that stands behind it, as RFC 9557 has it: 2026-03-08T02:30[Asia/Shanghai]. An
+// instant with an offset has none.
+func zoneBehind(text string) (reading, zone string, is bool) {
+	reading, zone, _ = strings.Cut(text, "[")
+	if zone, is = strings.CutSuffix(zone, "]"); !is {
+		return text, "", false
+	}
+	if _, is = readingOf(reading); !is || zone == "" {
+		return text, "", false
+	}
+	return reading, zone, true
+}
+
 // readingOf is the reading that text is, as if the clocks stood in UTC; false: it is none.
 func readingOf(text string) (reading time.Time, is bool) {
+	text, _, _ = strings.Cut(text, "[")
 	for _, layout := range readings {
 		if reading, err := time.Parse(layout, text); err == nil {
 			return reading, true
@@ -21,9 +90,38 @@ func readingOf(text string) (reading time.Time, is bool) {
 	return time.Time{}, false
 }
 
+// clocksOf is the time zone in which a text without an offset is read.
+func (ev *Evidence) clocksOf(text string) *time.Location {
+	if _, name, is := zoneBehind(text); is {
+		if zone, err := schedule.ZoneNamed(name); err == nil { // else it was refused
+			return zone
+		}
+	}
+	return zoneOf(ev.Newest)
+}
+
+// nameZone says in which time zone a text without one was read, when the job has schedules of others.
+func (ev *Evidence) nameZone(text string) {
+	if _, is := readingOf(text); !is {
+		return
+	}
+	if _, _, named := zoneBehind(text); named {
+		return
+	}
+	zone, others := zoneOf(ev.Newest).String(), []string{}
+	for _, l := range linesOf(ev.Newest) {
+		if z := schedule.Zone(l.s).String(); z != zone && schedule.Reading(l.s) != "" && !slices.Contains(others, z) {
+			others = append(others, z)
+		}
+	}
+	if len(others) > 0 {
+		said := fmt.Sprintf("read on the clocks of %s, as the first schedule has them; others have %s: an offset, or --tz, says which are meant", zone, strings.Join(others, ", "))
+		ev.Reading = strings.TrimSuffix(said+"; "+ev.Reading, "; ")
+	}
+}
+
 // readClocks sets At to what a reading means that a step of the clocks skipped or shows twice. done: nothing else is to be found out.
-func (ev *Evidence) readClocks(lines []line, reading time.Time) (done bool) {
-	zone := zoneOf(ev.Newest)
+func (ev *Evidence) readClocks(lines []line, zone *time.Location, reading time.Time) (done bool) {
 	all, step := schedule.Readings(zone, reading)
 	switch {
 	case step != nil:

@@ -54,6 +54,7 @@ type Evidence struct {
 	Dropped   bool            // no clock showed that reading, and no schedule fires in its place: At is the first instant behind it
 	Kept      job.Instant     // what ended before it may be swept
 	Unowned   string          // why the owner of the job cannot be asked; "": it can
+	Moving    string          // where the job moves, and what that waits for; "": nowhere
 }
 
 // Explanation is the one answer to "why did it (not) run at T?".
@@ -304,6 +305,9 @@ func (x *Explanation) ahead(lines []line, names []string) {
 	if x.Note != "" {
 		x.Text += "; " + x.Note
 	}
+	if ev.Moving != "" {
+		x.Text += "; " + ev.Moving
+	}
 }
 
 // silent is for an instant of the past, of a schedule, of which nothing is known.
@@ -328,8 +332,8 @@ func (x *Explanation) silent(lines []line, names []string) {
 		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
 	case newest && cursor.Next != 0 && cursor.Next <= ev.At:
 		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", span(ev.Now.Sub(ev.At)))
-		if ev.Unowned != "" {
-			x.Text += ": " + ev.Unowned
+		if why := firstOf(ev.Moving, ev.Unowned); why != "" {
+			x.Text += ": " + why
 		}
 	case ev.usedUp(lines, names):
 		x.say(VerdictUsedUp, "%s had made all its runs (maxRuns)", x.Schedule)

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 	"github.com/taktsched/takt/internal/schedule"
+	"github.com/taktsched/takt/internal/store"
 )
 
 func clockJob(name, cron string, dst schedule.DST) control.PutRequest {
@@ -177,5 +179,32 @@ func TestDryBackfillTellsSchedules(t *testing.T) {
 		{Schedule: "rate", Count: 4, First: day.Add(time.Hour), Last: day.Add(150 * time.Minute)}}
 	if b.Spec.Total != 4 || len(b.Lines) != 2 || b.Lines[0] != want[0] || b.Lines[1] != want[1] {
 		t.Errorf("%d: %+v, want %+v", b.Spec.Total, b.Lines, want)
+	}
+}
+
+// A range without planned instants is not started: it names the ones around it. A dry run tells that there are none. The first instant
+// of all is one that a range may begin with.
+func TestBackfillOfNothing(t *testing.T) {
+	now := wall
+	c, _ := open(t, asked(), func(c *control.Config) { c.Now = func() time.Time { return now } })
+	mustPut(t, c, clockJob("daily", "30 2 * * *", schedule.DST{}))
+	r := control.BackfillRequest{Namespace: "default", Job: "daily", From: "2026-01-05T03:00", To: "2026-01-06T02:00"}
+	now = wall.Add(time.Hour)
+	_, err := c.Backfill(t.Context(), r)
+	wantCode(t, err, job.KindInvalid, "no_instants")
+	const around = "the one before it is 2026-01-05T02:30:00-05:00, the one after it is 2026-01-06T02:30:00-05:00"
+	if e, ok := errors.AsType[*job.Error](err); !ok || e.Hint != around {
+		t.Errorf("%v", err)
+	}
+	if all, _, err := c.Backfills(t.Context(), "default", "daily", store.Page{}); err != nil || len(all) > 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	r.DryRun = true
+	if b, err := c.Backfill(t.Context(), r); err != nil || b.Spec.Total != 0 || !strings.HasSuffix(b.Note, around) {
+		t.Errorf("%+v, %v", b, err)
+	}
+	r.From, r.To = "1970-01-01T00:00:00Z", "1970-01-02T02:30"
+	if b, err := c.Backfill(t.Context(), r); err != nil || b.Spec.Total != 2 || b.From != 1000 {
+		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -1,9 +1,11 @@
 package control
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // previewed is how many instants to come a write shows.
@@ -51,10 +53,27 @@ func silence(d *job.Definition, cursors []job.Cursor, now time.Time) string {
 	if why := autoPaused(d, cursors); why != "" {
 		return why
 	}
+	left := slices.DeleteFunc(lines, func(l line) bool { return l.left(cursorOf(cursors, l.id)) == 0 })
+	if len(left) == 0 {
+		return "its schedules have made all their runs (maxRuns)"
+	}
+	return nothingAhead(left, now)
+}
+
+// nothingAhead says why no schedule has an instant to come; "": one has.
+func nothingAhead(lines []line, now time.Time) string {
+	has := func(s schedule.Schedule) bool {
+		_, is := s.Next(now)
+		return is
+	}
+	why := "all of them have passed"
 	for _, l := range lines {
-		if l.left(cursorOf(cursors, l.id)) != 0 {
+		if l.delayed() || has(l.s) {
 			return ""
 		}
+		if by := schedule.AllClosed(l.s, has); by != "" {
+			why = by
+		}
 	}
-	return "its schedules have made all their runs (maxRuns)"
+	return why
 }

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
-	"github.com/taktsched/takt/internal/partition"
-	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -17,7 +14,8 @@ import (
 const revisionsMost = 10_000
 
 // Explain tells what became, or becomes, of an instant of a job. text is an instant with an offset, or a reading of the
-// clocks in the time zone of the job's first schedule. Errors: KindNotFound; KindInvalid.
+// clocks in the time zone of the job's first schedule, or in one that stands behind it: 2026-03-08T02:30[Asia/Shanghai]. Errors:
+// KindNotFound; KindInvalid.
 func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Explanation, error) {
 	if _, err := instantOf(text, time.UTC); err != nil {
 		return Explanation{}, err
@@ -32,16 +30,12 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err := c.instantMeant(ctx, &ev, text); err != nil {
 		return Explanation{}, err
 	}
-	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept} {
+	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept, c.addOwner} {
 		if err := part(ctx, &ev); err != nil {
 			return Explanation{}, err
 		}
 	}
-	if ev.Newest.Deleted == nil {
-		if _, err := c.inspect(ctx, partition.Of(namespace, ev.Newest.Spec.Pool, c.owners.Count()), engine.InspectQuery{Namespace: namespace, Pool: ev.Newest.Spec.Pool}); away(err) {
-			ev.Unowned = "no server owns its partition at the moment"
-		}
-	}
+	ev.nameZone(text)
 	return ev.Explain(), nil
 }
 
@@ -75,46 +69,6 @@ func (c *Control) revisionsAt(ctx context.Context, namespace, name, text string)
 		page.After = next
 	}
 	return ev, nil
-}
-
-// zoneOf is the time zone in which people think of a job.
-func zoneOf(d *job.Definition) *time.Location {
-	for _, l := range append(linesOf(d), bareLines(d)...) { // the calendars of a deleted job may be gone
-		return schedule.Zone(l.s)
-	}
-	return time.UTC
-}
-
-// instantOf reads an instant; a text without an offset is read on the clocks of the zone. A reading that a step of them skipped is
-// the first instant behind it, of one that they show twice the first is meant.
-func instantOf(text string, zone *time.Location) (job.Instant, error) {
-	return readInstant(text, zone, false)
-}
-
-// lastInstantOf is instantOf for the end of a range: of a reading that comes twice the last is meant.
-func lastInstantOf(text string, zone *time.Location) (job.Instant, error) {
-	return readInstant(text, zone, true)
-}
-
-func readInstant(text string, zone *time.Location, last bool) (job.Instant, error) {
-	for _, layout := range append([]string{time.RFC3339Nano}, readings...) {
-		at, err := time.ParseInLocation(layout, text, zone)
-		if reading, is := readingOf(text); is && err == nil {
-			switch all, step := schedule.Readings(zone, reading); {
-			case step != nil:
-				at = step.At
-			case last:
-				at = all[len(all)-1]
-			default:
-				at = all[0]
-			}
-		}
-		if err == nil && at.Unix() > 0 && at.Add(24*time.Hour).UTC().Year() <= 9999 { // in each zone
-			return job.InstantOf(at), nil
-		}
-	}
-	return 0, job.Errorf(job.KindInvalid, "bad_instant", "this is no instant from 1970 to 9999").
-		WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
 }
 
 // addRows reads what the database has of an instant.
@@ -303,7 +257,7 @@ func (c *Control) Upcoming(ctx context.Context, r UpcomingRequest) (items []Upco
 		r.For = 24 * time.Hour
 	}
 	if r.For < 0 || r.For > MaxLookAhead {
-		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "how far to look ahead is from 1s to %v", MaxLookAhead).WithField("query.for").
+		return nil, "", bound, job.Errorf(job.KindInvalid, "out_of_range", "how far to look ahead is from 1s to %dd", MaxLookAhead/(24*time.Hour)).WithField("query.for").
 			WithHint("such as 24h or 7d")
 	}
 	var from place

@@ -98,7 +98,10 @@ func CalendarOf(d *takt.CalendarSpec) job.CalendarSpec {
 		}
 		return out
 	}
-	c := job.CalendarSpec{Title: d.Title, Calendar: schedule.Calendar{TimeZone: d.TimeZone, Weekly: some(d.Weekly), Open: dates(d.Open), Closed: dates(d.Closed)}}
+	c := job.CalendarSpec{Title: d.Title, Calendar: schedule.Calendar{TimeZone: d.TimeZone, Weekly: d.Weekly, Open: dates(d.Open), Closed: dates(d.Closed)}}
+	if d.Daily != nil {
+		c.Daily = []schedule.Window{} // an empty list is another thing than none
+	}
 	for _, w := range d.Daily {
 		c.Daily = append(c.Daily, schedule.Window{From: w.From, To: w.To})
 	}

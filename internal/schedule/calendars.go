@@ -20,8 +20,8 @@ const (
 type Calendar struct {
 	Name     string   `json:"-"`
 	TimeZone string   `json:"timeZone,omitempty"` // whose dates and hours; "" the schedule's
-	Weekly   []string `json:"weekly,omitempty"`   // open weekdays such as MON-FRI, SAT; empty: all; "none": none, only what Open lists
-	Daily    []Window `json:"daily,omitempty"`    // open hours; empty: the whole day
+	Weekly   []string `json:"weekly,omitempty"`   // open weekdays such as MON-FRI, SAT; nil: all; "none": none, only what Open lists
+	Daily    []Window `json:"daily,omitempty"`    // open hours; nil: the whole day
 	Open     []Dates  `json:"open,omitempty"`     // make-up workdays, or the days that an inclusion consists of
 	Closed   []Dates  `json:"closed,omitempty"`   // holidays
 }
@@ -80,6 +80,9 @@ func (c *Calendar) compile() (*opening, *Error) {
 			return nil, err
 		}
 	}
+	if err = c.emptyList(); err != nil {
+		return nil, err
+	}
 	if len(c.Weekly) > 0 {
 		if o.weekly, err = weeklyOf(c.Weekly); err != nil {
 			return nil, err
@@ -105,6 +108,17 @@ func (c *Calendar) compile() (*opening, *Error) {
 		return nil, &Error{Field: "weekly", Message: "no day is ever open", Hint: "list the open days under open"}
 	}
 	return o, nil
+}
+
+// emptyList refuses lists without an item where an absent one means everything: who wrote them meant that nothing is open.
+func (c *Calendar) emptyList() *Error {
+	switch {
+	case c.Weekly != nil && len(c.Weekly) == 0:
+		return &Error{Field: "weekly", Message: "the list is empty", Hint: "leave weekly out for all days, or write [none] when only what open lists is open"}
+	case c.Daily != nil && len(c.Daily) == 0:
+		return &Error{Field: "daily", Message: "the list is empty", Hint: "leave daily out for the whole day"}
+	}
+	return nil
 }
 
 // CheckCalendar tells what is wrong with a calendar; nil when nothing is. The error is an *Error.

@@ -98,6 +98,8 @@ func TestCalendarsRefused(t *testing.T) {
 		field    string
 	}{
 		{schedule.Calendar{Weekly: []string{"none"}}, "weekly"},
+		{schedule.Calendar{Weekly: []string{}}, "weekly"},
+		{schedule.Calendar{Daily: []schedule.Window{}}, "daily"},
 		{schedule.Calendar{Weekly: []string{"MON-FOO"}}, "weekly[0]"},
 		{schedule.Calendar{Weekly: []string{"*"}}, "weekly[0]"},
 		{schedule.Calendar{TimeZone: "Mars/Olympus"}, "timeZone"},

@@ -36,9 +36,23 @@ func Excluded(s Schedule, after, until time.Time, most int) (all []Exclusion, mo
 
 // Silence says why a schedule has no instant in some direction; has asks one, made of parts of s, whether it has any there.
 func Silence(s Schedule, has func(Schedule) bool) string {
+	if by := AllClosed(s, has); by != "" {
+		return by
+	}
+	return "the expression names none"
+}
+
+// AllClosed names the calendars that leave a schedule no instant in some direction, as Silence asks for it; "": it is not they.
+func AllClosed(s Schedule, has func(Schedule) bool) string {
+	switch outer := s.(type) {
+	case window:
+		return AllClosed(outer.Schedule, has)
+	case jittered:
+		return AllClosed(outer.Schedule, has)
+	}
 	c, ok := s.(*closing)
-	if !ok || !has(c.Schedule) {
-		return "the expression names none"
+	if !ok || has(c) || !has(c.Schedule) {
+		return ""
 	}
 	var all, shut []string
 	for _, o := range c.calendars {

@@ -106,7 +106,7 @@ func onlyQuartz(day, weekday string) bool {
 // seed is read all the same, as one among many, of which another may fire when it never does.
 func ParseExpression(text string, dialect Dialect, seed string) (*Expression, *Error) {
 	if len(text) > MaxText {
-		return nil, cronError(MaxText+1, "", "longer than %d bytes", MaxText)
+		return nil, cronError(MaxText+1, "write ranges and steps in place of long lists, or several schedules", "longer than %d bytes", MaxText)
 	}
 	fields, dialect, err := fieldsOf(text, dialect)
 	if err != nil {

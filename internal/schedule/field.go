@@ -39,7 +39,7 @@ func (f field) parseItem(w word, seed string) (uint64, *Error) {
 	if stepped {
 		n, ok := number(stepText)
 		if !ok || n == 0 {
-			return 0, cronError(w.pos+len(span)+1, "", "%s: the step %.32q is no number from 1 on", f.name, stepText)
+			return 0, cronError(w.pos+len(span)+1, "such as */5", "%s: the step %.32q is no number from 1 on", f.name, stepText)
 		}
 		step = n
 	}
@@ -132,18 +132,18 @@ func mix(x uint64) uint64 {
 }
 
 func (f field) value(w word) (int, *Error) {
+	hint := fmt.Sprintf("a number from %d to %d", f.min, f.max)
+	if f.names != nil {
+		hint += " or a name such as " + f.names[1]
+	}
 	if n, ok := number(w.text); ok {
 		if n < f.min || n > f.max {
-			return 0, cronError(w.pos, "", "%s: %.32s is out of range %d-%d", f.name, w.text, f.min, f.max)
+			return 0, cronError(w.pos, hint, "%s: %.32s is out of range %d-%d", f.name, w.text, f.min, f.max)
 		}
 		return n, nil
 	}
 	if i := slices.Index(f.names, strings.ToUpper(w.text)); i >= 0 {
 		return f.min + i, nil
-	}
-	hint := fmt.Sprintf("a number from %d to %d", f.min, f.max)
-	if f.names != nil {
-		hint += " or a name such as " + f.names[1]
 	}
 	if w.text == "" {
 		return 0, cronError(w.pos, hint, "%s: a value is missing", f.name)

@@ -64,9 +64,21 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 	_, anchored := base(s).(rate)
 	open := anchored && spec.Phase == 0 || spec.Seed == "" && (spec.Jitter > 0 || hashed(spec.Cron))
 	if !open && !w.fires() {
-		return nil, &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run"}
+		return nil, emptyWindow(&spec)
 	}
 	return w, nil
+}
+
+// emptyWindow says that nothing lies between start and end.
+func emptyWindow(spec *Spec) *Error {
+	e := &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run"}
+	if spec.End.IsZero() {
+		e.Field, e.Message = "startAt", "no planned instant lies behind the start, so the job would never run"
+	}
+	if len(spec.Calendars) > 0 {
+		e.Hint = "what its calendars close does not count: give them the days to come"
+	}
+	return e
 }
 
 // parseBase reads the one of cron, every and at that is set.
@@ -220,6 +232,15 @@ func loadZone(name string) (*time.Location, *Error) {
 	}
 	zones.Store(name, location)
 	return location, nil
+}
+
+// ZoneNamed finds an IANA zone. Errors: *Error.
+func ZoneNamed(name string) (*time.Location, error) {
+	zone, bad := loadZone(name)
+	if bad != nil {
+		return nil, bad
+	}
+	return zone, nil
 }
 
 // base is the innermost schedule: without window, spread and calendars.

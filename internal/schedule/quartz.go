@@ -190,7 +190,7 @@ func quartzDayRule(upper string, item word) (dayRule, *Error) {
 		return dayRule{}, cronError(item.pos, "write L, L-3, LW, L-3W or 15W", "day of month: %.32q is no day", item.text)
 	}
 	if n < 1 || n > 31 {
-		return dayRule{}, cronError(item.pos, "", "day of month: %d is out of range 1-31", n)
+		return dayRule{}, cronError(item.pos, "a number from 1 to 31", "day of month: %d is out of range 1-31", n)
 	}
 	return dayRule{kind: nearestWorkday, n: n}, nil
 }
@@ -248,7 +248,7 @@ func (e *Expression) readYears(w word) *Error {
 		if stepped {
 			n, ok := number(stepText)
 			if !ok || n == 0 {
-				return cronError(item.pos+len(span)+1, "", "year: the step %.32q is no number from 1 on", stepText)
+				return cronError(item.pos+len(span)+1, "such as */5", "year: the step %.32q is no number from 1 on", stepText)
 			}
 			step = n
 		}
