@@ -3,8 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -61,43 +59,18 @@ func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
 	return seq, last, err
 }
 
-func noPartition(partition int) error {
-	return job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
+// withSeq asks a question together with seqOf.
+func (l *link) withSeq(partition int, seq *int64, q question) error {
+	var last job.Token
+	_, err := l.ask(seqIs(partition, seq, &last), q)
+	if err == nil && *seq < 0 {
+		err = noPartition(partition)
+	}
+	return err
 }
 
-// LoadPartition implements store.Engine.
-func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
-	var out engine.Loaded
-	err := s.read(ctx, "load partition", func(r *link) error {
-		var err error
-		if out.Seq, out.LastToken, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		if err := r.each(qSessions, []any{partition}, func(rows pgx.Rows) error {
-			v, err := scanSession(rows)
-			out.Sessions = append(out.Sessions, v)
-			return err
-		}); err != nil {
-			return err
-		}
-		slices.SortFunc(out.Sessions, func(a, b job.Session) int { return strings.Compare(string(a.ID), string(b.ID)) })
-		if out.Executions, err = activeRows(r, partition); err != nil {
-			return err
-		}
-		if out.Waiting, err = waitingRows(r, partition); err != nil {
-			return err
-		}
-		var one int64
-		if out.Owes, err = r.one(qOwes, []any{partition}, &one); err != nil {
-			return err
-		}
-		out.Backfills, err = loadBackfills(r, noDefinitions(), partition)
-		return err
-	})
-	if err != nil {
-		return engine.Loaded{}, err
-	}
-	return out, nil
+func noPartition(partition int) error {
+	return job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
 }
 
 type version struct {
@@ -186,15 +159,11 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 		after = *w.After
 	}
 	err := s.read(ctx, "read due schedules", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
 		q, args := qDue, []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
 		if w.Owed {
 			q, args = qOwed, []any{partition, [16]byte(after.Job), after.Schedule, w.Limit + 1}
 		}
-		if err := r.each(q, args, func(rows pgx.Rows) error {
+		if err := r.withSeq(partition, &out.Seq, question{q, args, func(rows pgx.Rows) error {
 			var c job.Cursor
 			d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
 			if err != nil {
@@ -202,7 +171,7 @@ func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (e
 			}
 			c.Job = d.UID
 			return store.AddDue(&page, engine.Due{Definition: d, Cursor: c})
-		}); err != nil {
+		}}); err != nil {
 			return err
 		}
 		return addCalendars(r, store.KnownCalendars{}, column(page.Rows, func(d *engine.Due) *job.Definition { return d.Definition })...)
@@ -219,21 +188,17 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 	out := engine.BacklogPage{After: w.Place()}
 	page := store.Pageful[engine.Row]{Limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
 		queued := store.Pageful[engine.Row]{Limit: w.Limit}
-		if err := r.each(qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
+		if err := r.withSeq(partition, &out.Seq, question{qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
 			row, err := scanRow(rows)
 			if err != nil {
 				return err
 			}
 			return queued.Add(row, store.SizeOfRow(&row))
-		}); err != nil {
+		}}); err != nil {
 			return err
 		}
-		err = fill(r, &page, queued.Rows, qShardsLive)
+		err := fill(r, &page, queued.Rows, qShardsLive)
 		out.Partial = queued.More || page.More
 		return err
 	})
