@@ -46,8 +46,8 @@ var (
 	qOwes    = statement(`SELECT 1 FROM cursors WHERE partition = $1 AND owed > 0 LIMIT 1`)
 	qBacklog = statement(`(SELECT ` + rowColumns + ` FROM executions
 		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4)
-		UNION ALL (` + membersOf(rowColumns, `lots l`, `l.partition BETWEEN $1 AND $1 AND l.state = 'queued' AND (m.planned_at, m.id) > ($2, $3)`) +
-		` ORDER BY m.planned_at, m.id LIMIT $4) ORDER BY planned_at, id LIMIT $4`)
+		UNION ALL (` + firstMembers(rowColumns, `l.partition BETWEEN $1 AND $1 AND l.state = 'queued'`, `(m.planned_at, m.id) > ($2, $3)`,
+		` ORDER BY m.planned_at, m.id LIMIT $4`) + `) ORDER BY planned_at, id LIMIT $4`)
 )
 
 // seqOf is the partition's newest commit in the snapshot.
