@@ -153,34 +153,63 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Owed: w.Owed, Until: w.Until, After: w.After}, store.Pageful[engine.Due]{Limit: w.Limit}
-	after := job.Cursor{}
-	if w.After != nil {
-		after = *w.After
-	}
-	err := s.read(ctx, "read due schedules", func(r *link) error {
-		q, args := qDue, []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
-		if w.Owed {
-			q, args = qOwed, []any{partition, [16]byte(after.Job), after.Schedule, w.Limit + 1}
-		}
-		if err := r.withSeq(partition, &out.Seq, question{q, args, func(rows pgx.Rows) error {
-			var c job.Cursor
-			d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
-			if err != nil {
-				return err
-			}
-			c.Job = d.UID
-			return store.AddDue(&page, engine.Due{Definition: d, Cursor: c})
-		}}); err != nil {
+	var out engine.DuePage
+	err := s.readInFew(ctx, "read due schedules", func(ask func(...question) error) error {
+		out = engine.DuePage{Owed: w.Owed, Until: w.Until, After: w.After}
+		page := store.Pageful[engine.Due]{Limit: w.Limit}
+		var last job.Token
+		if err := ask(seqIs(partition, &out.Seq, &last), dueOf(partition, w, &page)); err != nil {
 			return err
 		}
-		return addCalendars(r, store.KnownCalendars{}, column(page.Rows, func(d *engine.Due) *job.Definition { return d.Definition })...)
+		if out.Seq < 0 {
+			return noPartition(partition)
+		}
+		out.Items, out.Partial = page.Rows, page.More
+		return addCalendarsInFew(ask, partition, out.Seq, column(page.Rows, func(d *engine.Due) *job.Definition { return d.Definition }))
 	})
 	if err != nil {
 		return engine.DuePage{}, err
 	}
-	out.Items, out.Partial = page.Rows, page.More
 	return out, nil
+}
+
+func dueOf(partition int, w engine.WantDue, page *store.Pageful[engine.Due]) question {
+	after := job.Cursor{}
+	if w.After != nil {
+		after = *w.After
+	}
+	q, args := qDue, []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
+	if w.Owed {
+		q, args = qOwed, []any{partition, [16]byte(after.Job), after.Schedule, w.Limit + 1}
+	}
+	return question{q, args, func(rows pgx.Rows) error {
+		var c job.Cursor
+		d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
+		if err != nil {
+			return err
+		}
+		c.Job = d.UID
+		return store.AddDue(page, engine.Due{Definition: d, Cursor: c})
+	}}
+}
+
+// addCalendarsInFew is addCalendars; errMore when the partition was committed to since.
+func addCalendarsInFew(ask func(...question) error, partition int, of int64, all []*job.Definition) error {
+	known := store.KnownCalendars{}
+	missing := known.Missing(all...)
+	if len(missing) == 0 {
+		return nil
+	}
+	var seq int64
+	var last job.Token
+	if err := ask(seqIs(partition, &seq, &last), calendarsNamed(known, missing)); err != nil {
+		return err
+	}
+	if seq != of {
+		return errMore
+	}
+	known.Fill(all...)
+	return nil
 }
 
 // BacklogPage implements store.Engine.

@@ -18,19 +18,27 @@ import (
 // way to the database, two where something is under way, one or two more for shards and calendars. Each is a snapshot of its own. When
 // the partition was committed to in between they do not belong together, and all is read anew in one transaction.
 func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
-	const op = "load partition"
-	l := &loading{partition: partition}
-	err := l.read(func(all ...question) error { return s.ask(ctx, op, all...) })
-	if errors.Is(err, errMore) {
-		err = s.read(ctx, op, func(r *link) error {
-			l = &loading{partition: partition}
-			return l.read(func(all ...question) error { _, err := r.ask(all...); return err })
-		})
-	}
+	var l *loading
+	err := s.readInFew(ctx, "load partition", func(ask func(...question) error) error {
+		l = &loading{partition: partition}
+		return l.read(ask)
+	})
 	if err != nil {
 		return engine.Loaded{}, err
 	}
 	return l.out, nil
+}
+
+// readInFew lets fn ask in few ways to the database, each a snapshot of its own. When fn finds that they do not belong together, which is
+// errMore, it runs again, with all ways in one transaction.
+func (s *Store) readInFew(ctx context.Context, op string, fn func(ask func(...question) error) error) error {
+	err := fn(func(all ...question) error { return s.ask(ctx, op, all...) })
+	if errors.Is(err, errMore) {
+		err = s.read(ctx, op, func(r *link) error {
+			return fn(func(all ...question) error { _, err := r.ask(all...); return err })
+		})
+	}
+	return err
 }
 
 // loading is a partition that is being read.
