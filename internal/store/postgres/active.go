@@ -1,10 +1,8 @@
 package postgres
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -54,74 +52,54 @@ func (r *binaryRow) Bytes() []byte {
 
 var errColumns = errors.New("stored row: a column is of another type than it should be")
 
-// eachActive reads the rows of a query by row.
-func eachActive(r *link, q query, arg any, row func(*store.Columns)) error {
+// active asks for rows that are read by row. Their columns come in binary, for so pgx has them of these types.
+func active(q query, arg any, row func(*store.Columns)) question {
 	var b binaryRow
 	columns := store.ColumnsOf(&b)
-	return r.each(q, []any{pgx.QueryResultFormats{pgx.BinaryFormatCode}, arg}, func(rows pgx.Rows) error {
+	return question{q, []any{arg}, func(rows pgx.Rows) error {
 		b = binaryRow{left: rows.RawValues()}
 		if row(columns); b.bad || len(b.left) > 0 {
 			return errColumns
 		}
 		return nil
+	}}
+}
+
+// shardsOf brings shards that lie apart to their executions: first those that have not ended, and blocks of both; then those that have
+// ended, of executions of which some are still missing.
+type shardsOf struct {
+	rows []engine.Row
+	at   map[job.ExecutionID]*engine.Row
+	row  *engine.Row // of the newest
+}
+
+func newShardsOf(rows []engine.Row) *shardsOf {
+	s := &shardsOf{rows: rows, at: make(map[job.ExecutionID]*engine.Row, len(rows)), row: &engine.Row{}}
+	for i := range rows {
+		s.at[rows[i].Execution.ID] = &rows[i]
+	}
+	return s
+}
+
+func (s *shardsOf) add(c *store.Columns) {
+	c.ActiveShards(func(sh *job.Shard) {
+		if s.row.Execution.ID != sh.Execution {
+			if s.row = s.at[sh.Execution]; s.row == nil { // it came since: what was read is thrown away
+				s.row = &engine.Row{Execution: job.Execution{ID: sh.Execution}}
+			}
+		}
+		if s.row.Shards == nil {
+			s.row.Shards = make([]job.Shard, 0, min(max(s.row.Execution.ShardTotal, 1), job.MaxShards))
+		}
+		s.row.Shards = append(s.row.Shards, *sh)
 	})
 }
 
-// activeRows reads all that is under way with one query per table, for there may be 100,000 of them.
-func activeRows(r *link, partition int) ([]engine.Row, error) {
-	var all []engine.Row
-	if err := eachActive(r, qActive, partition, func(c *store.Columns) { all = append(all, c.ActiveRow()) }); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b engine.Row) int { return bytes.Compare(a.Execution.ID[:], b.Execution.ID[:]) })
-	if slices.ContainsFunc(all, func(row engine.Row) bool { return len(row.Shards) == 0 }) {
-		if err := addActiveShards(r, partition, all); err != nil {
-			return nil, err
+func (s *shardsOf) missing() (ids [][16]byte) {
+	for i := range s.rows {
+		if x := &s.rows[i].Execution; len(s.rows[i].Shards) < max(x.ShardTotal, 1) {
+			ids = append(ids, x.ID)
 		}
 	}
-	known := noDefinitions()
-	if err := known.fetch(r, column(all, func(row *engine.Row) version { return version{row.Execution.JobUID, row.Execution.Revision} })); err != nil {
-		return nil, err
-	}
-	for i := range all {
-		row := &all[i]
-		store.SortShards(row.Shards)
-		row.Definition = known.of[version{row.Execution.JobUID, row.Execution.Revision}]
-		share(row)
-	}
-	return all, nil
-}
-
-// addActiveShards reads the shards that lie apart: those that have not ended, and blocks of both; then those that have ended, of
-// executions of which some are still missing.
-func addActiveShards(r *link, partition int, all []engine.Row) error {
-	at := make(map[job.ExecutionID]*engine.Row, len(all))
-	for i := range all {
-		at[all[i].Execution.ID] = &all[i]
-	}
-	row := &engine.Row{}
-	add := func(c *store.Columns) {
-		c.ActiveShards(func(sh *job.Shard) {
-			if row.Execution.ID != sh.Execution {
-				row = at[sh.Execution]
-			}
-			if row.Shards == nil {
-				row.Shards = make([]job.Shard, 0, min(max(row.Execution.ShardTotal, 1), job.MaxShards))
-			}
-			row.Shards = append(row.Shards, *sh)
-		})
-	}
-	if err := eachActive(r, qActiveShards, partition, add); err != nil {
-		return err
-	}
-	var missing [][16]byte
-	for i := range all {
-		if len(all[i].Shards) < max(all[i].Execution.ShardTotal, 1) {
-			missing = append(missing, all[i].Execution.ID)
-		}
-	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return eachActive(r, qActiveEnded, missing, add)
+	return ids
 }

@@ -33,7 +33,7 @@ func (s *Store) askOf(ctx context.Context, of *pool, op string, all ...question)
 	bounded, cancel := context.WithTimeout(ctx, of.patience)
 	defer cancel()
 	for n := int32(0); ; n++ {
-		got, err := askOn(bounded, of, all)
+		got, err := s.askOn(bounded, of, all)
 		if err == nil {
 			return nil
 		}
@@ -43,13 +43,13 @@ func (s *Store) askOf(ctx context.Context, of *pool, op string, all ...question)
 	}
 }
 
-func askOn(ctx context.Context, of *pool, all []question) (answers, error) {
+func (s *Store) askOn(ctx context.Context, of *pool, all []question) (answers, error) {
 	c, err := of.Acquire(ctx)
 	if err != nil {
 		return answers{}, err
 	}
 	defer of.release(c)
-	l := &link{conn: c.Conn(), ctx: ctx, caller: ctx, soon: of.soon()}
+	l := &link{conn: c.Conn(), ctx: ctx, caller: ctx, soon: of.soon(), mutate: s.mutate}
 	return l.askSoon(all)
 }
 
@@ -68,7 +68,7 @@ var errNotBegun = errors.New("the transaction did not begin in time")
 func (l *link) ask(all ...question) (got answers, err error) {
 	if l.fresh {
 		l.fresh = false
-		got, err = l.askSoon(append([]question{{qBegin, nil, nil}}, all...))
+		got, err = l.askSoon(append([]question{{l.begins, nil, nil}}, all...))
 		l.stale = got.stale
 		return got, err
 	}
@@ -77,7 +77,7 @@ func (l *link) ask(all ...question) (got answers, err error) {
 	}
 	var batch pgx.Batch
 	for i := range all {
-		batch.Queue(texts[all[i].q], all[i].args...)
+		batch.Queue(l.text(all[i].q), all[i].args...)
 	}
 	err = got.take(l.conn.SendBatch(l.ctx, &batch), all, func() {})
 	return got, err
@@ -108,21 +108,20 @@ func (l *link) askSoon(all []question) (got answers, err error) {
 // sendFlushed sends questions in one write, with a request to send the first answer off at once: else the database keeps it until
 // it has all, and one that waits for a lock could not be told from one that stands still. (pgx's batches cannot say that.)
 func (l *link) sendFlushed(ctx context.Context, all []question) (*flushed, error) {
-	statements, values := make([]*pgconn.StatementDescription, len(all)), make([]pgx.ExtendedQueryBuilder, len(all))
+	statements, err := l.prepared(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]pgx.ExtendedQueryBuilder, len(all))
 	for i := range all {
-		var err error
-		text := texts[all[i].q]
-		if statements[i], err = l.conn.Prepare(ctx, text, text); err != nil { // asks the database once per connection
-			return nil, err
-		}
-		if err = values[i].Build(l.conn.TypeMap(), statements[i], all[i].args); err != nil {
+		if err = values[i].Build(l.conn.TypeMap(), statements[all[i].q], all[i].args); err != nil {
 			return nil, err
 		}
 	}
 	out := &flushed{conn: l.conn, pipeline: l.conn.PgConn().StartPipeline(ctx)}
 	for i := range all {
 		v := &values[i]
-		if out.pipeline.SendQueryStatement(statements[i], v.ParamValues, v.ParamFormats, v.ResultFormats); i == 0 && len(all) > 1 {
+		if out.pipeline.SendQueryStatement(statements[all[i].q], v.ParamValues, v.ParamFormats, v.ResultFormats); i == 0 && len(all) > 1 {
 			out.pipeline.SendFlushRequest()
 		}
 	}

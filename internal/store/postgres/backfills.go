@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -232,32 +231,6 @@ func (s *Store) Backfills(ctx context.Context, namespace, name string, p store.P
 		return nil, "", err
 	}
 	return all.Rows, all.Next(listBackfills, func(b job.Backfill) any { return b.ID }), nil
-}
-
-// loadBackfills reads those that the partition has not brought to an end.
-func loadBackfills(r *link, known definitions, partition int) (all []engine.Backfill, err error) {
-	if err := r.each(qBackfillsLive, []any{partition}, func(rows pgx.Rows) error {
-		b, err := scanBackfill(rows)
-		all = append(all, engine.Backfill{Backfill: b})
-		return err
-	}); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b engine.Backfill) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	at := map[job.UID]store.JobAt{}
-	if err := jobsAt(r, column(all, func(b *engine.Backfill) [16]byte { return b.JobUID }), at); err != nil {
-		return nil, err
-	}
-	for i := range all {
-		b := &all[i]
-		if b.Definition, err = known.get(r, version{b.JobUID, b.Revision}); err != nil {
-			return nil, err
-		}
-		if b.Home, err = homeOf(r, known, at, b.JobUID, b.Revision, partition); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // joinBackfill adds to an entry the backfill that it is about, and the pool that its job has by now.

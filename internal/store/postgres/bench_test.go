@@ -33,6 +33,29 @@ func BenchmarkBacklog(b *testing.B) {
 	}
 }
 
+// BenchmarkListWaiting is the first page of a list while as much waits in lots as may.
+func BenchmarkListWaiting(b *testing.B) {
+	s, f := benchStore(b)
+	benchFill(b, s, f)
+	for b.Loop() {
+		rows, _, err := s.Executions(context.Background(), store.ExecutionFilter{Namespace: "default", Page: store.Page{Limit: 50}})
+		if err != nil || len(rows) != 50 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkNewestWaiting is what a job that runs after another asks while as much of that waits.
+func BenchmarkNewestWaiting(b *testing.B) {
+	s, f := benchStore(b)
+	benchFill(b, s, f)
+	for b.Loop() {
+		if _, err := postgres.NewestOf(context.Background(), s, job.UID{1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // benchFill writes 20,000 queued executions.
 func benchFill(b *testing.B, s *postgres.Store, f store.Fence) {
 	b.Helper()

@@ -70,12 +70,18 @@ func readCalendars(l *link, known store.KnownCalendars, missing []store.Calendar
 	if len(missing) == 0 {
 		return nil
 	}
+	q := calendarsNamed(known, missing)
+	return l.each(q.q, q.args, q.row)
+}
+
+// calendarsNamed asks for calendars.
+func calendarsNamed(known store.KnownCalendars, missing []store.CalendarName) question {
 	namespaces, names := columnsOf(missing)
-	return l.each(qNamedCalendars, []any{namespaces, names}, func(rows pgx.Rows) error {
+	return question{qNamedCalendars, []any{namespaces, names}, func(rows pgx.Rows) error {
 		c, _, err := scanCalendar(rows)
 		known[store.CalendarName{Namespace: c.Namespace, Name: c.Name}] = &c
 		return err
-	})
+	}}
 }
 
 func columnsOf(all []store.CalendarName) (namespaces, names []string) {

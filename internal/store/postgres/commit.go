@@ -190,11 +190,7 @@ type ending struct {
 }
 
 func (c *commit) add(q query, args ...any) {
-	text := texts[q]
-	if c.store.mutate != nil {
-		text = c.store.mutate(q, text)
-	}
-	c.steps = append(c.steps, step{text, args})
+	c.steps = append(c.steps, step{mutated(c.store.mutate, q), args})
 }
 
 // ensure makes the months that the commit writes into, before it holds its partition's row.

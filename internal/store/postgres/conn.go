@@ -30,10 +30,22 @@ type link struct {
 	ctx  context.Context //nolint:containedctx // a link lives as long as one call of write, read or look, whose context this is
 
 	fresh  bool            // the transaction has not begun: BEGIN goes along with the first statement
+	begins query           // that
 	stale  bool            // the connection was closed before it took that
 	caller context.Context //nolint:containedctx // as ctx; who is gone does not wait for that
 	soon   time.Duration   // how long that may take
 	last   []question      // go along with COMMIT
+	mutate func(q query, text string) string
+}
+
+// text is that of a statement.
+func (l *link) text(q query) string { return mutated(l.mutate, q) }
+
+func mutated(mutate func(q query, text string) string, q query) string {
+	if mutate == nil {
+		return texts[q]
+	}
+	return mutate(q, texts[q])
 }
 
 // begin begins the transaction by itself.
@@ -48,7 +60,7 @@ func (l *link) exec(q query, args ...any) (int64, error) {
 		got, err := l.ask(question{q, args, nil})
 		return got.tag.RowsAffected(), err
 	}
-	tag, err := l.conn.Exec(l.ctx, texts[q], args...)
+	tag, err := l.conn.Exec(l.ctx, l.text(q), args...)
 	return tag.RowsAffected(), err
 }
 
@@ -62,7 +74,7 @@ func (l *link) one(q query, args []any, dest ...any) (bool, error) {
 		}})
 		return found && err == nil, err
 	}
-	err := l.conn.QueryRow(l.ctx, texts[q], args...).Scan(dest...)
+	err := l.conn.QueryRow(l.ctx, l.text(q), args...).Scan(dest...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -76,7 +88,7 @@ func (l *link) each(q query, args []any, row func(pgx.Rows) error) error {
 		_, err := l.ask(question{q, args, row})
 		return err
 	}
-	rows, err := l.conn.Query(l.ctx, texts[q], args...)
+	rows, err := l.conn.Query(l.ctx, l.text(q), args...)
 	if err != nil {
 		return err
 	}
@@ -98,34 +110,11 @@ const (
 	writeMost = 15 * time.Second
 )
 
-const beginRead = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`
-
 var (
-	qBegin  = statement(`BEGIN`)
-	qCommit = statement(`COMMIT`)
+	qBegin     = statement(`BEGIN`)
+	qBeginRead = statement(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY`)
+	qCommit    = statement(`COMMIT`)
 )
-
-// begin begins a transaction on a connection of the pool. One that the database has closed meanwhile shows only now, and
-// the next is taken.
-func (p *pool) begin(ctx context.Context, text string) (*pgxpool.Conn, error) {
-	for n := int32(0); ; n++ {
-		c, err := p.Acquire(ctx)
-		if err != nil {
-			return nil, err
-		}
-		patience, cancel := context.WithTimeout(ctx, p.soon())
-		_, err = c.Exec(patience, text)
-		cancel()
-		if err == nil {
-			return c, nil
-		}
-		stale := c.Conn().IsClosed() && ctx.Err() == nil
-		p.release(c)
-		if !stale || n > p.Config().MaxConns || pgconn.Timeout(err) {
-			return nil, err
-		}
-	}
-}
 
 // tries is how often a transaction runs that lost a race to another one.
 const tries = 5
@@ -183,7 +172,7 @@ func (s *Store) transactOn(ctx context.Context, c *pgxpool.Conn, on *pool, op st
 	// unknown outcome. It ends by the time-outs of the connection, or here when the network is silent.
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), on.writes)
 	defer cancel()
-	l := &link{conn: c.Conn(), ctx: patience, fresh: true, caller: ctx, soon: on.soon()}
+	l := &link{conn: c.Conn(), ctx: patience, fresh: true, begins: qBegin, caller: ctx, soon: on.soon(), mutate: s.mutate}
 	open := true
 	defer func() {
 		if open && !l.fresh { // fn failed or panicked
@@ -239,24 +228,38 @@ func (s *Store) look(ctx context.Context, op string, fn func(*link) error) error
 	return s.snapshot(ctx, s.lists, op, fn)
 }
 
+// snapshot runs fn in one transaction that reads. BEGIN goes along with its first statement, which must be asked by exec, one, each or
+// ask; a connection that the database has closed meanwhile shows only with that, and the next is taken.
 func (s *Store) snapshot(ctx context.Context, on *pool, op string, fn func(*link) error) error {
-	c, err := on.begin(ctx, beginRead)
+	for n := int32(0); ; n++ {
+		stale, err := s.snapshotOn(ctx, on, op, fn)
+		if !stale || n > on.Config().MaxConns {
+			return err
+		}
+	}
+}
+
+func (s *Store) snapshotOn(ctx context.Context, on *pool, op string, fn func(*link) error) (stale bool, err error) {
+	c, err := on.Acquire(ctx)
 	if err != nil {
-		return s.failed(op, silent(ctx, err))
+		return false, s.failed(op, silent(ctx, err))
 	}
 	defer on.release(c)
 	bounded, cancel := context.WithTimeout(ctx, on.patience) // engines read until their end, and the network may be silent
 	defer cancel()
-	l := &link{conn: c.Conn(), ctx: bounded}
+	l := &link{conn: c.Conn(), ctx: bounded, fresh: true, begins: qBeginRead, caller: ctx, soon: on.soon(), mutate: s.mutate}
 	defer func() {
+		if l.fresh { // nothing was asked
+			return
+		}
 		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		(&link{conn: l.conn, ctx: patience}).end()
 	}()
 	if err := fn(l); err != nil {
-		return s.failed(op, silent(ctx, err))
+		return l.stale && ctx.Err() == nil, s.failed(op, silent(ctx, err))
 	}
-	return nil
+	return false, nil
 }
 
 // silent tells a time-out of ours from the caller's own.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -13,6 +14,9 @@ func TriggersOfKnown(ctx context.Context, s *Store, all []store.Trigger, partiti
 	s.people.fresh = time.Hour
 	return s.triggersOfKnown(ctx, all, partition)
 }
+
+// Severed tells whether the other side of a connection has closed it.
+func Severed(c net.Conn) bool { return severed(c) }
 
 // KnownBytes is how many bytes of params are kept of known jobs.
 func KnownBytes(s *Store) (n int) {

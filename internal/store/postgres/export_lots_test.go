@@ -4,6 +4,10 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/taktsched/takt/internal/job"
 )
 
 // SmallLots makes lots of whatever is granted, and few of them, so that the exam comes by all that becomes of them.
@@ -27,6 +31,8 @@ var lotMutants = map[string]func(*Store){
 			return `SELECT $1::uuid[]`
 		}
 	},
+	"who lies in a lot is asked nothing":     withoutLots(&qWhereabouts),
+	"the newest of a job do not lie in lots": withoutLots(&qNewestLive),
 	"members of a lot get no rows": func(s *Store) {
 		s.mutate = func(q query, text string) string {
 			if q != qLotOut {
@@ -37,6 +43,18 @@ var lotMutants = map[string]func(*Store){
 	},
 }
 
+// withoutLots makes a statement see rows only.
+func withoutLots(of *query) func(*Store) {
+	return func(s *Store) {
+		s.mutate = func(q query, text string) string {
+			if q != *of {
+				return text
+			}
+			return strings.ReplaceAll(text, memberLives, "false")
+		}
+	}
+}
+
 // Text is the one value of a query.
 func Text(ctx context.Context, tb testing.TB, s *Store, text string) (value string) {
 	tb.Helper()
@@ -44,6 +62,28 @@ func Text(ctx context.Context, tb testing.TB, s *Store, text string) (value stri
 		tb.Fatal(err)
 	}
 	return value
+}
+
+// AmidLoad does something once between the first two ways that a load takes; times tells how often it did.
+func AmidLoad(s *Store, what func()) (times func() int) {
+	n := 0
+	s.mutate = func(q query, text string) string {
+		if q == qVersions && n == 0 {
+			n++
+			what()
+		}
+		return text
+	}
+	return func() int { return n }
+}
+
+// NewestOf is how many of the newest live executions of a job are looked at.
+func NewestOf(ctx context.Context, s *Store, uid job.UID) (n int, err error) {
+	err = s.read(ctx, "newest", func(r *link) error {
+		n = 0
+		return r.each(qNewestLive, []any{"default", "bench", make([]byte, 16), beyond, uid[:]}, func(pgx.Rows) error { n++; return nil })
+	})
+	return n, err
 }
 
 // NoLots gives each execution a row of its own.

@@ -24,7 +24,7 @@ func HotTexts() map[string]string {
 		"lots": qLots, "lot elsewhere": qLotElsewhere, "lot insert": qLotInsert, "lot new": qLotNew, "lot out": qLotOut, "lot gone": qLotGone, "lot delete": qLotDelete, "moved on": qMovedOn,
 		"seq": qSeq, "sessions": qSessions, "active": qActive, "active shards": qActiveShards, "active ended": qActiveEnded, "turns": qTurns, "cursors of": qCursorsOf, "versions": qVersions, "calendars named": qNamedCalendars, "due": qDue, "owed": qOwed, "backlog": qBacklog, "scheduled": qScheduled, "shards live": qShardsLive,
 		"shards ended": qShardsHistory, "executions live": qExecLive, "executions ended": qExecHistory, "settled live": qSettledLive,
-		"tell children": qTellChildren, "inboxes filled": qInboxesFilled, "awaiting": qAwaiting, "lives": qLives, "matched put": qMatchedPut, "newest ended": qNewestHistory,
+		"tell children": qTellChildren, "inboxes filled": qInboxesFilled, "awaiting": qAwaiting, "lives": qLives, "matched put": qMatchedPut, "newest ended": qNewestHistory, "newest live": qNewestLive,
 		"settled ended": qSettledEnded, "inbox": qInbox, "places": qPlaces, "jobs at": qJobsAt, "queued of": qQueuedOf, "entries of known": qEntriesOfKnown, "few insert": qFewInsert, "few update": qFewUpdate, "few archive": qFewArchive, "progress put": qProgressPut, "backfills live": qBackfillsLive,
 	} {
 		all[name] = texts[q]

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -46,10 +47,7 @@ END $$`
 // RaiseFloor implements store.Partitions.
 func (s *Store) RaiseFloor(ctx context.Context, level int) (floor int, err error) {
 	const op = "raise the floor"
-	err = s.snapshot(ctx, s.keeper, op, func(r *link) error {
-		_, err := r.one(qFloor, nil, &floor)
-		return err
-	})
+	err = s.askOf(ctx, s.keeper, op, question{qFloor, nil, func(rows pgx.Rows) error { return rows.Scan(&floor) }})
 	if err != nil || floor >= level {
 		return floor, err
 	}
@@ -80,13 +78,12 @@ func (s *Store) RaiseFloor(ctx context.Context, level int) (floor int, err error
 	return floor, nil
 }
 
-// stateLevel tells the trigger what the owner that the transaction is about knows.
-func (s *Store) stateLevel(w *link, level int) error {
+// levelIs tells the trigger what the owner that the transaction is about knows.
+func (s *Store) levelIs(level int) question {
 	if s.skip.floor {
 		level = math.MaxInt32
 	}
-	_, err := w.exec(qLevel, strconv.Itoa(level))
-	return err
+	return question{qLevel, []any{strconv.Itoa(level)}, nil}
 }
 
 // belowFloor makes what the trigger says the refusal of the contract.

@@ -54,7 +54,13 @@ func jobsAt(r *link, uids [][16]byte, at map[job.UID]store.JobAt) error {
 	if len(uids) == 0 {
 		return nil
 	}
-	return r.each(qJobsAt, []any{uids}, func(rows pgx.Rows) error {
+	q := placesOf(uids, at)
+	return r.each(q.q, q.args, q.row)
+}
+
+// placesOf asks where jobs are.
+func placesOf(uids [][16]byte, at map[job.UID]store.JobAt) question {
+	return question{qJobsAt, []any{uids}, func(rows pgx.Rows) error {
 		var uid job.UID
 		var a store.JobAt
 		var planner *int
@@ -66,7 +72,7 @@ func jobsAt(r *link, uids [][16]byte, at map[job.UID]store.JobAt) error {
 		}
 		at[uid] = a
 		return nil
-	})
+	}}
 }
 
 // sent tells other partitions what this commit sends there.

@@ -3,8 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,8 +46,8 @@ var (
 	qOwes    = statement(`SELECT 1 FROM cursors WHERE partition = $1 AND owed > 0 LIMIT 1`)
 	qBacklog = statement(`(SELECT ` + rowColumns + ` FROM executions
 		WHERE partition = $1 AND state = 'queued' AND (planned_at, id) > ($2, $3) ORDER BY planned_at, id LIMIT $4)
-		UNION ALL (` + membersOf(rowColumns, `lots l`, `l.partition BETWEEN $1 AND $1 AND l.state = 'queued' AND (m.planned_at, m.id) > ($2, $3)`) +
-		` ORDER BY m.planned_at, m.id LIMIT $4) ORDER BY planned_at, id LIMIT $4`)
+		UNION ALL (` + firstMembers(rowColumns, `l.partition BETWEEN $1 AND $1 AND l.state = 'queued'`, `(m.planned_at, m.id) > ($2, $3)`,
+		` ORDER BY m.planned_at, m.id LIMIT $4`) + `) ORDER BY planned_at, id LIMIT $4`)
 )
 
 // seqOf is the partition's newest commit in the snapshot.
@@ -61,43 +59,18 @@ func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
 	return seq, last, err
 }
 
-func noPartition(partition int) error {
-	return job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
+// withSeq asks a question together with seqOf.
+func (l *link) withSeq(partition int, seq *int64, q question) error {
+	var last job.Token
+	_, err := l.ask(seqIs(partition, seq, &last), q)
+	if err == nil && *seq < 0 {
+		err = noPartition(partition)
+	}
+	return err
 }
 
-// LoadPartition implements store.Engine.
-func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
-	var out engine.Loaded
-	err := s.read(ctx, "load partition", func(r *link) error {
-		var err error
-		if out.Seq, out.LastToken, err = seqOf(r, partition); err != nil {
-			return err
-		}
-		if err := r.each(qSessions, []any{partition}, func(rows pgx.Rows) error {
-			v, err := scanSession(rows)
-			out.Sessions = append(out.Sessions, v)
-			return err
-		}); err != nil {
-			return err
-		}
-		slices.SortFunc(out.Sessions, func(a, b job.Session) int { return strings.Compare(string(a.ID), string(b.ID)) })
-		if out.Executions, err = activeRows(r, partition); err != nil {
-			return err
-		}
-		if out.Waiting, err = waitingRows(r, partition); err != nil {
-			return err
-		}
-		var one int64
-		if out.Owes, err = r.one(qOwes, []any{partition}, &one); err != nil {
-			return err
-		}
-		out.Backfills, err = loadBackfills(r, noDefinitions(), partition)
-		return err
-	})
-	if err != nil {
-		return engine.Loaded{}, err
-	}
-	return out, nil
+func noPartition(partition int) error {
+	return job.Errorf(job.KindNotFound, "partition_not_found", "there is no partition %d", partition)
 }
 
 type version struct {
@@ -180,38 +153,63 @@ func cursorsOf(r *link, uid job.UID) (all []job.Cursor, err error) {
 
 // DuePage implements store.Engine.
 func (s *Store) DuePage(ctx context.Context, partition int, w engine.WantDue) (engine.DuePage, error) {
-	out, page := engine.DuePage{Owed: w.Owed, Until: w.Until, After: w.After}, store.Pageful[engine.Due]{Limit: w.Limit}
-	after := job.Cursor{}
-	if w.After != nil {
-		after = *w.After
-	}
-	err := s.read(ctx, "read due schedules", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
+	var out engine.DuePage
+	err := s.readInFew(ctx, "read due schedules", func(ask func(...question) error) error {
+		out = engine.DuePage{Owed: w.Owed, Until: w.Until, After: w.After}
+		page := store.Pageful[engine.Due]{Limit: w.Limit}
+		var last job.Token
+		if err := ask(seqIs(partition, &out.Seq, &last), dueOf(partition, w, &page)); err != nil {
 			return err
 		}
-		q, args := qDue, []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
-		if w.Owed {
-			q, args = qOwed, []any{partition, [16]byte(after.Job), after.Schedule, w.Limit + 1}
+		if out.Seq < 0 {
+			return noPartition(partition)
 		}
-		if err := r.each(q, args, func(rows pgx.Rows) error {
-			var c job.Cursor
-			d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
-			if err != nil {
-				return err
-			}
-			c.Job = d.UID
-			return store.AddDue(&page, engine.Due{Definition: d, Cursor: c})
-		}); err != nil {
-			return err
-		}
-		return addCalendars(r, store.KnownCalendars{}, column(page.Rows, func(d *engine.Due) *job.Definition { return d.Definition })...)
+		out.Items, out.Partial = page.Rows, page.More
+		return addCalendarsInFew(ask, partition, out.Seq, column(page.Rows, func(d *engine.Due) *job.Definition { return d.Definition }))
 	})
 	if err != nil {
 		return engine.DuePage{}, err
 	}
-	out.Items, out.Partial = page.Rows, page.More
 	return out, nil
+}
+
+func dueOf(partition int, w engine.WantDue, page *store.Pageful[engine.Due]) question {
+	after := job.Cursor{}
+	if w.After != nil {
+		after = *w.After
+	}
+	q, args := qDue, []any{partition, int64(w.Until), int64(after.Next), [16]byte(after.Job), after.Schedule, w.Limit + 1}
+	if w.Owed {
+		q, args = qOwed, []any{partition, [16]byte(after.Job), after.Schedule, w.Limit + 1}
+	}
+	return question{q, args, func(rows pgx.Rows) error {
+		var c job.Cursor
+		d, err := scanDefinition(rows, append([]any{&c.Schedule}, cursorDest(&c)...)...)
+		if err != nil {
+			return err
+		}
+		c.Job = d.UID
+		return store.AddDue(page, engine.Due{Definition: d, Cursor: c})
+	}}
+}
+
+// addCalendarsInFew is addCalendars; errMore when the partition was committed to since.
+func addCalendarsInFew(ask func(...question) error, partition int, of int64, all []*job.Definition) error {
+	known := store.KnownCalendars{}
+	missing := known.Missing(all...)
+	if len(missing) == 0 {
+		return nil
+	}
+	var seq int64
+	var last job.Token
+	if err := ask(seqIs(partition, &seq, &last), calendarsNamed(known, missing)); err != nil {
+		return err
+	}
+	if seq != of {
+		return errMore
+	}
+	known.Fill(all...)
+	return nil
 }
 
 // BacklogPage implements store.Engine.
@@ -219,21 +217,17 @@ func (s *Store) BacklogPage(ctx context.Context, partition int, w engine.WantBac
 	out := engine.BacklogPage{After: w.Place()}
 	page := store.Pageful[engine.Row]{Limit: w.Limit}
 	err := s.read(ctx, "read backlog", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
 		queued := store.Pageful[engine.Row]{Limit: w.Limit}
-		if err := r.each(qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
+		if err := r.withSeq(partition, &out.Seq, question{qBacklog, []any{partition, int64(w.PlannedAt), [16]byte(w.ID), w.Limit + 1}, func(rows pgx.Rows) error {
 			row, err := scanRow(rows)
 			if err != nil {
 				return err
 			}
 			return queued.Add(row, store.SizeOfRow(&row))
-		}); err != nil {
+		}}); err != nil {
 			return err
 		}
-		err = fill(r, &page, queued.Rows, qShardsLive)
+		err := fill(r, &page, queued.Rows, qShardsLive)
 		out.Partial = queued.More || page.More
 		return err
 	})

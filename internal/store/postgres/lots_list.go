@@ -22,35 +22,80 @@ var (
 		eachOf("l", `SELECT * FROM lots WHERE partition = k.partition AND seq = k.seq AND part = k.part`), `m.id < $4 ORDER BY m.id DESC LIMIT $5`))
 )
 
+// lotHead is a lot that has rows of a list.
+type lotHead struct {
+	partition, part int32
+	seq             int64
+	last            [16]byte
+	remaining       int
+	about           bool // the place of the list lies in it
+}
+
 // walkLots lists members of lots behind a place, newest first; as walk does of a table. The lots in which the place lies are all
-// read.
+// read, and of the others those that have rows of the page: they are few as a rule, for most lots lie one behind the other.
 func walkLots(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows []job.Execution, end []byte, err error) {
 	if f.State != "" && f.State != job.ExecutionRunning && f.State != job.ExecutionQueued {
 		return nil, nil, nil
 	}
-	var partitions, parts []int32
-	var seqs []int64
+	heads, end, err := lotHeads(r, f, behind, most)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, members := 0, 0
+	for ; first < len(heads) && members <= f.Rows(); first++ {
+		if !heads[first].about {
+			members += heads[first].remaining
+		}
+	}
+	rows, edge, err := lotRows(r, f, behind, heads[:first])
+	if err != nil {
+		return nil, nil, err
+	}
+	rest := first
+	for ; rest < len(heads) && (edge == nil || bytes.Compare(heads[rest].last[:], edge) > 0); rest++ {
+	}
+	more, further, err := lotRows(r, f, behind, heads[first:rest])
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, at := range [][]byte{edge, further} {
+		if bytes.Compare(at, end) > 0 {
+			end = at
+		}
+	}
+	return append(rows, more...), end, nil
+}
+
+// lotHeads lists the lots, by their last id, up to a number of members; end is the id down to which they were looked at, nil: all.
+func lotHeads(r *link, f *store.ExecutionFilter, behind []byte, most int) (heads []lotHead, end []byte, err error) {
 	members, below := 0, 0
-	if err := r.each(qLotHeads, []any{f.Namespace, behind, f.Job, f.Pool, string(f.State)}, func(rows pgx.Rows) error {
-		var partition, part int32
-		var seq int64
-		var last [16]byte
-		var remaining int
-		err := rows.Scan(&partition, &seq, &part, &last, &remaining)
-		if err == nil && bytes.Compare(last[:], behind) < 0 {
-			if members += remaining; members > most && below > 0 { // the first of them is read, however large: so that the page moves on
-				end = above(last)
+	err = r.each(qLotHeads, []any{f.Namespace, behind, f.Job, f.Pool, string(f.State)}, func(rows pgx.Rows) error {
+		var h lotHead
+		if err := rows.Scan(&h.partition, &h.seq, &h.part, &h.last, &h.remaining); err != nil {
+			return err
+		}
+		if h.about = bytes.Compare(h.last[:], behind) >= 0; !h.about {
+			if members += h.remaining; members > most && below > 0 { // the first of them is read, however large: so that the page moves on
+				end = above(h.last)
 				return store.ErrEnough
 			}
 			below++
 		}
-		partitions, seqs, parts = append(partitions, partition), append(seqs, seq), append(parts, part)
-		return err
-	}); err != nil || len(seqs) == 0 {
-		return nil, nil, err
+		heads = append(heads, h)
+		return nil
+	})
+	return heads, end, err
+}
+
+// lotRows reads members of some lots, as many as a page holds; end is the last one when there are more.
+func lotRows(r *link, f *store.ExecutionFilter, behind []byte, of []lotHead) (rows []job.Execution, end []byte, err error) {
+	if len(of) == 0 {
+		return nil, nil, nil
 	}
+	args := []any{column(of, func(h *lotHead) int32 { return h.partition }), column(of, func(h *lotHead) int64 { return h.seq }),
+		column(of, func(h *lotHead) int32 { return h.part }), behind, f.Rows() + 1}
 	out := store.Pageful[job.Execution]{Limit: f.Rows()}
-	if err := r.each(qLotList, []any{partitions, seqs, parts, behind, f.Rows() + 1}, func(rows pgx.Rows) error {
+	if err := r.each(qLotList, args, func(rows pgx.Rows) error {
 		e, err := scanExecution(rows)
 		if err != nil {
 			return err
@@ -60,10 +105,7 @@ func walkLots(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows 
 		return nil, nil, err
 	}
 	if out.More {
-		id := out.Rows[len(out.Rows)-1].ID
-		if bytes.Compare(id[:], end) > 0 {
-			end = id[:]
-		}
+		end = bytes.Clone(out.Rows[len(out.Rows)-1].ID[:])
 	}
 	return out.Rows, end, nil
 }

@@ -29,6 +29,15 @@ func membersOf(columns, source, condition string) string {
 		WHERE ` + memberLives + ` AND ` + condition
 }
 
+// firstMembers reads columns of the first members in an order, of all lots that of names. Which ones these are, their ids and planned
+// instants tell: nothing else is unpacked but of the lots in which they lie.
+func firstMembers(columns, of, condition, order string) string {
+	first := `SELECT l.partition, l.seq, l.part FROM lots l CROSS JOIN LATERAL unnest(l.ids, l.planned_at) WITH ORDINALITY m (id, planned_at, n)
+		WHERE ` + of + ` AND ` + memberLives + ` AND ` + condition + order
+	return membersOf(columns, `(SELECT DISTINCT partition, seq, part FROM (`+first+`) f) k`+
+		eachOf("l", `SELECT * FROM lots WHERE partition = k.partition AND seq = k.seq AND part = k.part`), condition+order)
+}
+
 // memberBy reads columns of the one member with an id.
 func memberBy(columns, id string) string {
 	return `SELECT ` + memberColumns(columns, func(name string) string { return "l." + ofMember[name] + "[m.n]" }) + ` FROM lots l

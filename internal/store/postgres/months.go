@@ -254,6 +254,9 @@ func (s *Store) monthsOf(ctx context.Context, table string, before job.Instant) 
 	var all []month
 	err := s.read(ctx, "list months of "+table, func(r *link) error {
 		all = nil
+		if err := r.begin(); err != nil {
+			return err
+		}
 		rows, err := r.conn.Query(r.ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 			WHERE i.inhparent = to_regclass($1)::oid ORDER BY c.relname`, table)
 		if err != nil {

@@ -234,6 +234,9 @@ type about struct {
 // check refuses a database that Takt cannot work with, before anything is written.
 func (s *Store) check(ctx context.Context) error {
 	return s.snapshot(ctx, s.keeper, "open the database", func(r *link) error {
+		if err := r.begin(); err != nil {
+			return err
+		}
 		a, err := look(r.ctx, r.conn)
 		if err != nil {
 			return err

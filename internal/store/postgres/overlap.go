@@ -13,12 +13,11 @@ var qTurns = statement(`SELECT job_uid, planned_at, id, state, reason, round FRO
 	ORDER BY partition, job_uid, planned_at, id`)
 
 // waitingRows reads what counts for the overlap policies of jobs and is not under way.
-func waitingRows(r *link, partition int) (all []engine.Waiting, err error) {
-	err = r.each(qTurns, []any{partition}, func(rows pgx.Rows) error {
+func waitingRows(partition int, all *[]engine.Waiting) question {
+	return question{qTurns, []any{partition}, func(rows pgx.Rows) error {
 		var w engine.Waiting
 		err := rows.Scan((*[16]byte)(&w.Job), (*int64)(&w.PlannedAt), (*[16]byte)(&w.ID), (*string)(&w.State), (*string)(&w.Reason), &w.Round)
-		all = append(all, w)
+		*all = append(*all, w)
 		return err
-	})
-	return all, err
+	}}
 }

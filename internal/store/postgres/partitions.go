@@ -19,10 +19,10 @@ var (
 	qPartitionInsert = statement(`INSERT INTO partitions (id, owner, epoch, seq, last_token, lineage) SELECT n, '', 0, 0, 0, $2 FROM generate_series(0, $1 - 1) n`)
 	qBeatInsert      = statement(`INSERT INTO partition_beats (id, beat) SELECT n, 0 FROM generate_series(0, $1 - 1) n`)
 	qPartitionRows   = statement(partitionSelect + ` ORDER BY p.id`)
-	qPartitionRow    = statement(partitionSelect + ` WHERE p.id = $1`)
 
 	qAcquire = statement(`UPDATE partitions SET owner = $1, epoch = greatest(epoch + 1, last_token + 1, $2)
-		WHERE id = $3 AND owner = $4 AND epoch = $5 AND (SELECT beat FROM partition_beats WHERE id = $3) = $6`)
+		WHERE id = $3 AND owner = $4 AND epoch = $5 AND (SELECT beat FROM partition_beats WHERE id = $3) = $6
+		RETURNING id, owner, epoch, seq, last_token, lineage, $6::bigint`)
 	// Who holds the row of a partition: the transaction that is its xmax. Not when another has it meanwhile: its commits are its own.
 	qEvict = statement(`SELECT pg_terminate_backend(l.pid) FROM partitions p JOIN pg_locks l
 		ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = p.xmax
@@ -61,14 +61,12 @@ func partitionDest(r *store.PartitionRow) []any {
 
 // PartitionRows implements store.Partitions.
 func (s *Store) PartitionRows(ctx context.Context) (all []store.PartitionRow, err error) {
-	err = s.snapshot(ctx, s.keeper, "read partitions", func(r *link) error {
-		return r.each(qPartitionRows, nil, func(rows pgx.Rows) error {
-			var p store.PartitionRow
-			err := rows.Scan(partitionDest(&p)...)
-			all = append(all, p)
-			return err
-		})
-	})
+	err = s.askOf(ctx, s.keeper, "read partitions", question{qPartitionRows, nil, func(rows pgx.Rows) error {
+		var p store.PartitionRow
+		err := rows.Scan(partitionDest(&p)...)
+		all = append(all, p)
+		return err
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -82,25 +80,22 @@ func (s *Store) AcquirePartition(ctx context.Context, seen store.PartitionRow, o
 		return got, job.Errorf(job.KindRejected, "bad_owner", "%q names no owner", owner)
 	}
 	take := func(w *link) error {
-		if err := s.stateLevel(w, level); err != nil {
-			return err
-		}
-		n, err := w.exec(qAcquire, owner, clock, seen.Partition, seen.Owner, int64(seen.Epoch), seen.Beat)
+		answers, err := w.ask(s.levelIs(level), question{qAcquire, []any{owner, clock, seen.Partition, seen.Owner, int64(seen.Epoch), seen.Beat},
+			func(rows pgx.Rows) error { return rows.Scan(partitionDest(&got)...) }})
 		if err != nil {
 			return belowFloor(err, level)
 		}
-		if n == 0 {
+		if answers.tag.RowsAffected() == 0 {
 			return fenced("fence", "partition %d is not as it was seen: owner %q, epoch %d, beat %d", seen.Partition, seen.Owner, seen.Epoch, seen.Beat)
 		}
-		_, err = w.one(qPartitionRow, []any{seen.Partition}, partitionDest(&got)...)
-		return err
+		return nil
 	}
-	err := s.writeOn(ctx, s.takers, "acquire partition", take)
+	err := s.writeInFew(ctx, s.takers, "acquire partition", take)
 	if e, ok := errors.AsType[*job.Error](err); ok && (e.Code == troubles["55P03"].code || e.Code == troubles["57014"].code) {
 		if err := s.evict(ctx, seen); err != nil {
 			return store.PartitionRow{}, err
 		}
-		err = s.writeOn(ctx, s.takers, "acquire partition", take)
+		err = s.writeInFew(ctx, s.takers, "acquire partition", take)
 	}
 	if err != nil {
 		return store.PartitionRow{}, err
@@ -122,7 +117,7 @@ func (s *Store) evict(ctx context.Context, seen store.PartitionRow) error {
 
 // ReleasePartition implements store.Partitions.
 func (s *Store) ReleasePartition(ctx context.Context, f store.Fence) error {
-	return s.writeOn(ctx, s.takers, "release partition", func(w *link) error {
+	return s.writeInFew(ctx, s.takers, "release partition", func(w *link) error {
 		_, err := w.exec(qRelease, f.Partition, f.Owner, int64(f.Epoch))
 		return err
 	})
@@ -133,7 +128,7 @@ func (s *Store) SettlePartition(ctx context.Context, f store.Fence, lineage stri
 	if !store.Clean(lineage) {
 		return job.Errorf(job.KindRejected, "bad_lineage", "%q names no lineage", lineage)
 	}
-	return s.writeOn(ctx, s.takers, "settle partition", func(w *link) error {
+	return s.writeInFew(ctx, s.takers, "settle partition", func(w *link) error {
 		n, err := w.exec(qSettlePartition, lineage, f.Partition, f.Owner, int64(f.Epoch))
 		if err == nil && n == 0 {
 			err = fenced("fence", "partition %d is not owned by %q under epoch %d any more", f.Partition, f.Owner, f.Epoch)

@@ -75,6 +75,9 @@ func TestHotPlans(t *testing.T) {
 	if err := fill.Commit(t.Context(), f, full); err != nil {
 		t.Fatal(err)
 	}
+	if got := plans("full, and analysed when empty"); got != first {
+		t.Errorf("rows change plans:\n%s\nbefore:\n%s", got, first)
+	}
 	analyse()
 	if got := plans("analysed when full"); got != first {
 		t.Errorf("ANALYZE of full tables changes plans:\n%s\nbefore:\n%s", got, first)

@@ -122,6 +122,9 @@ func (s *Store) journalNeeded(ctx context.Context, m month, _ job.Instant) (bool
 // exists tells whether a query has a row. Its text is of a month, so that it is not one of the statements.
 func (s *Store) exists(ctx context.Context, text string, args ...any) (found bool, err error) {
 	err = s.look(ctx, "look at a month", func(r *link) error {
+		if err := r.begin(); err != nil {
+			return err
+		}
 		err := r.conn.QueryRow(r.ctx, fmt.Sprintf(`SELECT EXISTS (%s)`, text), append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&found)
 		return err
 	})

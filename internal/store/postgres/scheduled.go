@@ -24,22 +24,19 @@ func (s *Store) ScheduledPage(ctx context.Context, partition int, w engine.WantS
 	out := engine.ScheduledPage{After: w.After, Through: engine.EndOf(w.Until)}
 	page := store.Pageful[engine.Row]{Limit: w.Limit}
 	err := s.read(ctx, "read scheduled executions", func(r *link) error {
-		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
-			return err
-		}
 		found := store.Pageful[engine.Row]{Limit: w.Limit}
 		args := []any{partition, int64(w.After.At), [16]byte(w.After.ID), int64(w.Until), w.Limit + 1}
-		if err := r.each(qScheduled, args, func(rows pgx.Rows) error {
+		if err := r.withSeq(partition, &out.Seq, question{qScheduled, args, func(rows pgx.Rows) error {
 			row, err := scanRow(rows)
 			if err != nil {
 				return err
 			}
 			return found.Add(row, store.SizeOf(&row.Execution))
-		}); err != nil {
+		}}); err != nil {
 			return err
 		}
-		if err = fill(r, &page, found.Rows, qShardsLive); err == nil {
+		err := fill(r, &page, found.Rows, qShardsLive)
+		if err == nil {
 			err = homes(r, page.Rows)
 		}
 		if found.More || page.More {

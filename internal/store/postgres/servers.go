@@ -41,7 +41,7 @@ func (s *Store) PutServer(ctx context.Context, v store.Server) (beat int64, err 
 	if err != nil {
 		return 0, err
 	}
-	err = s.writeOn(ctx, s.keeper, "put server", func(w *link) error {
+	err = s.writeInFew(ctx, s.keeper, "put server", func(w *link) error {
 		_, err := w.one(qServerPut, []any{v.Incarnation, v.Name, v.Address, v.Key, v.Build, v.Level, marks, v.SitsOut}, &beat)
 		return err
 	})
@@ -53,23 +53,21 @@ func (s *Store) PutServer(ctx context.Context, v store.Server) (beat int64, err 
 
 // Servers implements store.Servers.
 func (s *Store) Servers(ctx context.Context) (all []store.Server, err error) {
-	err = s.snapshot(ctx, s.keeper, "read servers", func(r *link) error {
-		return r.each(qServers, nil, func(rows pgx.Rows) error {
-			var v store.Server
-			var marks []byte
-			if err := rows.Scan(&v.Incarnation, &v.Name, &v.Address, &v.Key, &v.Build, &v.Level, &marks, &v.SitsOut, &v.Beat); err != nil {
-				return err
-			}
-			if err := json.Unmarshal(marks, &v.Unreachable); err != nil {
-				return err
-			}
-			if len(v.Unreachable) == 0 {
-				v.Unreachable = nil
-			}
-			all = append(all, v)
-			return nil
-		})
-	})
+	err = s.askOf(ctx, s.keeper, "read servers", question{qServers, nil, func(rows pgx.Rows) error {
+		var v store.Server
+		var marks []byte
+		if err := rows.Scan(&v.Incarnation, &v.Name, &v.Address, &v.Key, &v.Build, &v.Level, &marks, &v.SitsOut, &v.Beat); err != nil {
+			return err
+		}
+		if err := json.Unmarshal(marks, &v.Unreachable); err != nil {
+			return err
+		}
+		if len(v.Unreachable) == 0 {
+			v.Unreachable = nil
+		}
+		all = append(all, v)
+		return nil
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +76,7 @@ func (s *Store) Servers(ctx context.Context) (all []store.Server, err error) {
 
 // RemoveServer implements store.Servers.
 func (s *Store) RemoveServer(ctx context.Context, incarnation string, beat int64) error {
-	return s.writeOn(ctx, s.keeper, "remove server", func(w *link) error {
+	return s.writeInFew(ctx, s.keeper, "remove server", func(w *link) error {
 		_, err := w.exec(qServerRemove, incarnation, beat)
 		return err
 	})
@@ -103,10 +101,7 @@ func (s *Store) DatabaseTime(ctx context.Context) (time.Time, error) {
 // Lineage implements store.Lineage: the cluster's identity and its timeline, which a promotion and a point-in-time
 // recovery raise, and the identities of the database and of the table, which are new where a dump was restored.
 func (s *Store) Lineage(ctx context.Context) (lineage string, err error) {
-	err = s.snapshot(ctx, s.keeper, "read the lineage", func(r *link) error {
-		lineage, err = lineageOf(r)
-		return err
-	})
+	err = s.askOf(ctx, s.keeper, "read the lineage", question{qLineage, nil, func(rows pgx.Rows) error { return rows.Scan(&lineage) }})
 	return lineage, err
 }
 

@@ -9,7 +9,8 @@ import (
 )
 
 // severed tells whether the other side has closed a connection that waits for nothing, or has said something unasked: that it ends, as
-// a rule. It looks and does not wait. What breaks later, or without a word, is not seen.
+// a rule. It looks and does not wait: not even for a reader, as pgx leaves one on a connection whose write was slow, until something
+// comes. What breaks later, or without a word, is not seen.
 func severed(c net.Conn) bool {
 	if outer, is := c.(interface{ NetConn() net.Conn }); is {
 		c = outer.NetConn()
@@ -23,11 +24,10 @@ func severed(c net.Conn) bool {
 		return true
 	}
 	gone := false
-	err = raw.Read(func(fd uintptr) bool {
+	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor
 		gone = !errors.Is(err, syscall.EAGAIN)
-		return true
 	})
 	return gone || err != nil
 }

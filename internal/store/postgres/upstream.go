@@ -24,14 +24,15 @@ var (
 	qMatched          = statement(`SELECT parents FROM execution_parents WHERE execution = $1`)
 )
 
+// newestIn bounds the namespace by one value and the job by two, so that only the index of jobs has the order, and has it cheapest: were
+// both bounded, that of pools would be, which reads the whole namespace.
 func newestIn(table string) string {
 	return `SELECT ` + rowColumns + ` FROM ` + table + `
-		WHERE namespace BETWEEN $1 AND $1 AND job BETWEEN $2 AND $2 AND id >= $3 AND id < $4 AND job_uid = $5
-		ORDER BY namespace DESC, job DESC, id DESC LIMIT ` + strconv.Itoa(store.NewestOf)
+		WHERE namespace = $1 AND job BETWEEN $2 AND $2 AND id >= $3 AND id < $4 AND job_uid = $5 ORDER BY job DESC, id DESC LIMIT ` + strconv.Itoa(store.NewestOf)
 }
 
-var newestInLots = membersOf(rowColumns, `lots l`, `l.job_uid = $5 AND l.last >= $3 AND l.first < $4 AND m.id >= $3 AND m.id < $4
-	ORDER BY m.id DESC LIMIT `+strconv.Itoa(store.NewestOf))
+var newestInLots = firstMembers(rowColumns, `l.job_uid = $5 AND l.last >= $3 AND l.first < $4`, `m.id >= $3 AND m.id < $4`,
+	` ORDER BY m.id DESC LIMIT `+strconv.Itoa(store.NewestOf))
 
 // UpstreamPage implements store.Engine.
 func (s *Store) UpstreamPage(ctx context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error) {

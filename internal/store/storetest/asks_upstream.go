@@ -67,9 +67,16 @@ func (h *history) compareUpstream(p, limit int) {
 	if len(jobs) == 0 || len(h.known) == 0 {
 		return
 	}
+	children := jobs
+	if some := slices.DeleteFunc(slices.Clone(jobs), func(d job.Definition) bool { return len(d.Spec.After) == 0 }); len(some) > 0 {
+		children = some
+	}
 	var asks []engine.UpstreamAsk
 	for range 3 {
-		ask := engine.UpstreamAsk{Child: pick(h, jobs).UID}
+		ask := engine.UpstreamAsk{Child: pick(h, children).UID}
+		if h.rng.IntN(4) == 0 {
+			ask.Child = pick(h, jobs).UID
+		}
 		if h.rng.IntN(2) == 0 {
 			ask.Waiting = pick(h, h.known)
 		} else {

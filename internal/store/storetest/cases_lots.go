@@ -17,6 +17,7 @@ var lotCases = []examCase{
 	{"Granted/by one owner after the other", grantedByOwners},
 	{"Granted/again and again, some for long", grantedForLong},
 	{"Granted/of a job that is deleted", grantedOfDeleted},
+	{"Granted/of a day that another job waits for", grantedOfDay},
 }
 
 // gang are unsharded executions as they should be read.
@@ -335,4 +336,32 @@ func grantedOfDeleted(tb TB, s store.Store) {
 	swept("revisions swept while some run", 0)
 	g.change(came[3:], succeed)
 	swept("revisions swept while history has some", 0)
+}
+
+func grantedOfDay(tb TB, s store.Store) {
+	g := newGang(tb, s)
+	c := after("c", "j")
+	c.Definition.Spec.After[0] = job.After{Job: "j", Match: job.MatchDay, TimeZone: "Asia/Shanghai"}
+	g.put(c)
+	newest := func(what string) {
+		tb.Helper()
+		first, last := g.all[0].Execution, g.all[len(g.all)-1].Execution
+		page, err := s.UpstreamPage(ctx, 0, []engine.UpstreamAsk{{Child: uidOf("c"), Waiting: first.ID}})
+		wantVerdict(tb, "UpstreamPage", err, "ok")
+		if len(page.Items) != 1 || len(page.Items[0].Parents) != 1 {
+			tb.Fatalf("%s: %+v", what, page)
+		}
+		p := page.Items[0].Parents[0]
+		equal(tb, what, []any{p.Execution, p.State}, []any{last.ID, last.State})
+	}
+	came, b := g.come(20, job.ExecutionRunning, job.ShardLeased)
+	g.commit(b)
+	newest("under way")
+	g.change(came[:18], succeed)
+	newest("others have ended")
+	g.change(came[18:], succeed)
+	newest("it has ended, too")
+	_, b = g.come(9, job.ExecutionQueued, job.ShardQueued)
+	g.commit(b)
+	newest("in line")
 }
