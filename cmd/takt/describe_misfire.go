@@ -18,7 +18,7 @@ func (a *account) misfireFacts(j *takt.Job) {
 		if rule.Policy == job.MisfireAll {
 			text += fmt.Sprintf(", at most %d", rule.CatchesUp())
 		}
-		a.fact("Misfire", fmt.Sprintf("%s, grace %s, window %s", text, cmp.Or(m.Grace, takt.Duration(time.Minute)), takt.Duration(rule.WithinWindow())))
+		a.fact("Misfire", fmt.Sprintf("%s, grace %s, window %s", text, graceText(m.Grace), takt.Duration(rule.WithinWindow())))
 	}
 	if p := j.Spec.AutoPause; p != nil {
 		a.fact("Auto-pause", fmt.Sprintf("after %d failures in a row", p.AfterFailures))
@@ -53,4 +53,13 @@ func timeoutText(t *takt.TimeoutSpec) string {
 	}
 	spec := job.Spec{Timeout: job.Timeout{Grace: t.Grace.Std()}}
 	return strings.Join(append(all, "grace "+takt.Duration(spec.StopGrace()).String()), ", ")
+}
+
+// graceText says which grace is in force: servers take none that is shorter than twice their lease of a partition.
+func graceText(own takt.Duration) string {
+	const least = 10 * time.Second // with the lease that servers have
+	if own != 0 && own.Std() < least {
+		return fmt.Sprintf("%s (%s is less than servers take)", takt.Duration(least), own)
+	}
+	return cmp.Or(own, takt.Duration(time.Minute)).String()
 }

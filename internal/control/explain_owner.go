@@ -9,20 +9,18 @@ import (
 	"github.com/taktsched/takt/internal/store"
 )
 
-// addOwner asks who plans the job what keeps it from doing so.
-func (c *Control) addOwner(ctx context.Context, ev *Evidence) error {
+// addOwner asks who plans the job what keeps it from doing so. Where nobody answers, the rest of the explanation stands.
+func (c *Control) addOwner(ctx context.Context, ev *Evidence) {
 	d := ev.Newest
 	if d.Deleted != nil {
-		return nil
+		return
 	}
 	if _, err := c.inspect(ctx, partition.Of(d.Namespace, d.Spec.Pool, c.owners.Count()), engine.InspectQuery{Namespace: d.Namespace, Pool: d.Spec.Pool}); away(err) {
 		ev.Unowned = "no server owns its partition at the moment"
 	}
-	t, err := c.Turn(ctx, &store.JobRow{Definition: *d, Cursors: ev.Cursors})
-	if err == nil && t != nil && t.Moves {
+	if t, err := c.Turn(ctx, &store.JobRow{Definition: *d, Cursors: ev.Cursors}); err == nil && t != nil && t.Moves {
 		ev.Moving = movingText(d.Spec.Pool, t)
 	}
-	return err
 }
 
 // movingText says what the move of a job waits for.

@@ -30,11 +30,12 @@ func (c *Control) Explain(ctx context.Context, namespace, name, text string) (Ex
 	if err := c.instantMeant(ctx, &ev, text); err != nil {
 		return Explanation{}, err
 	}
-	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept, c.addOwner} {
+	for _, part := range []func(context.Context, *Evidence) error{c.addRows, c.addBackfill, c.addEarlier, c.addKept} {
 		if err := part(ctx, &ev); err != nil {
 			return Explanation{}, err
 		}
 	}
+	c.addOwner(ctx, &ev)
 	ev.nameZone(text)
 	return ev.Explain(), nil
 }

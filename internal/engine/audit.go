@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
@@ -64,22 +65,25 @@ func (e *Engine) audit() {
 
 // auditOne looks at what one cursor has moved over.
 func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.Instant]bool, decided []*job.Decision) {
-	from := before.Next
+	open := before.Next
 	if before.Held != 0 {
-		from = before.Held
+		open = before.Held
 	}
-	open := from // what lies before it and is not owed was decided before
+	from, owes := open, after.OwedRanges()
 	if before.Owed != 0 {
 		from = before.Owed
 	}
-	if from == 0 || after.Last < from {
-		return
+	spans := paidOf(before.OwedRanges(), owes)
+	if open != 0 && open <= after.Last {
+		end := after.Last
+		if after.Next != 0 {
+			end = min(end, after.Next-1)
+		}
+		spans = append(spans, job.InstantRange{From: open, To: end})
 	}
 	fate := func(at job.Instant) bool {
-		switch {
-		case made[at], e.executions[job.PlannedID(before.Job, at)] != nil, after.Owes(at), after.Held != 0 && at >= after.Held && (after.Next == 0 || at < after.Next):
-			return true
-		case before.Owed != 0 && !before.Owes(at) && (open == 0 || at < open):
+		if made[at] || e.executions[job.PlannedID(before.Job, at)] != nil || after.Held != 0 && at >= after.Held && (after.Next == 0 || at < after.Next) ||
+			slices.ContainsFunc(owes, func(r job.InstantRange) bool { return r.From <= at && at <= r.To }) {
 			return true
 		}
 		for _, x := range decided {
@@ -91,14 +95,16 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 	}
 	unexplained, walked := int64(0), 0
 	var first, last job.Instant
-	for at := from; at != 0 && at <= after.Last && (after.Next == 0 || at < after.Next) && walked < auditMax*e.cfg.CatchUpMax; walked++ {
-		if !fate(at) {
-			if unexplained++; first == 0 {
-				first = at
+	for _, span := range spans {
+		for at := span.From; at != 0 && at <= span.To && walked < auditMax*e.cfg.CatchUpMax; walked++ {
+			if !fate(at) {
+				if unexplained++; first == 0 {
+					first = at
+				}
+				last = at
 			}
-			last = at
+			at = d.behind(at, decided)
 		}
-		at = d.behind(at, decided)
 	}
 	for _, x := range decided { // a range says how many it has
 		if x.To < from {
@@ -108,9 +114,25 @@ func (e *Engine) auditOne(d *dueEntry, before, after *job.Cursor, made map[job.I
 			unexplained, first, last = unexplained+int64(n)-x.Count, x.From, x.To
 		}
 	}
+	e.audits += walked
 	if unexplained > 0 {
 		e.fact(Fact{Kind: FactUnexplained, Job: d.def.Namespace + "/" + d.def.Name, PlannedAt: first, Until: last, Count: unexplained, Note: "schedule " + after.Schedule})
 	}
+}
+
+// paidOf are the parts of what was owed that is not owed any more, as far as a step may have changed them: debts are paid from the
+// first on, so that of the first that is left only the begin is gone. What lies between them was decided before.
+func paidOf(owed, owes []job.InstantRange) (spans []job.InstantRange) {
+	for _, r := range owed {
+		switch {
+		case slices.Contains(owes, r):
+		case len(owes) > 0 && owes[0].To == r.To:
+			spans = append(spans, job.InstantRange{From: r.From, To: owes[0].From - 1})
+		default:
+			spans = append(spans, r)
+		}
+	}
+	return spans
 }
 
 // behind is the next instant of d that no decision has, for ranges may be long; 0: there is none.

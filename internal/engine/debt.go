@@ -281,19 +281,17 @@ func (e *Engine) paid(u job.UID, all []*dueEntry) {
 	}
 }
 
-// roomForDebts lets a job owe one range more. A server that knows of one range only would lose the others; and who has MaxOwed
-// outages behind him and found no room for the first yet gets all at once, by his overlap policy.
+// roomForDebts lets each schedule of a job owe one range more. Who has MaxOwed outages behind him and found no room for the first
+// yet gets that one's now, by his overlap policy. A server of an older build knows of one range only, and would lose others.
 func (e *Engine) roomForDebts(u job.UID) {
-	full := func(x *dueEntry) bool { return len(x.cursor.OwedRanges()) >= job.MaxOwed }
-	if !e.knownToAll(levelDebts) || slices.ContainsFunc(e.due.jobs[u], full) {
-		e.payAll(u)
+	most := job.MaxOwed
+	if !e.knownToAll(levelDebts) {
+		most = 1
 	}
-}
-
-// payAll makes what a job owes now.
-func (e *Engine) payAll(u job.UID) {
-	for d := e.due.debts.jobs[u]; d != nil; d = e.due.debts.jobs[u] {
+	full := func(x *dueEntry) bool { return len(x.cursor.OwedRanges()) >= most }
+	for d := e.due.debts.jobs[u]; d != nil && slices.ContainsFunc(e.due.jobs[u], full); d = e.due.debts.jobs[u] {
 		e.pay(d)
+		e.step.walked++
 	}
 }
 

@@ -152,11 +152,14 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 			continue
 		}
 		old := entry.under(&c)
+		if entry.Past != nil && c.Stamp != old.Stamp() {
+			old = entry.Past.stamped(old, c.Stamp)
+		}
 		kind, why := job.DecisionMissed, job.ReasonMisfireGiven
 		switch {
 		case def.Pause.Covers(e.now.Wall):
 			kind, why = job.DecisionSkipped, job.ReasonPaused
-		case !def.Spec.Disabled && sameSchedule(def, old, c.Schedule):
+		case !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def):
 			continue
 		}
 		e.giveUp(old, scheduleOf(old, c.Schedule), &c, kind, why)
@@ -164,6 +167,16 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.writeCursor(c)
 	}
+}
+
+// owesSame tells that what a cursor owes are instants also by the calendars of the newest revision, and all of them. Who pays steps
+// from one to the next by those: what they close, or open, in between would get no fate, or one that it should not have.
+func (e *Engine) owesSame(c *job.Cursor, old, newest *job.Definition) bool {
+	if old.Stamp() == newest.Stamp() {
+		return true
+	}
+	x, y := scheduleOf(old, c.Schedule), scheduleOf(newest, c.Schedule)
+	return !slices.ContainsFunc(c.OwedRanges(), func(r job.InstantRange) bool { return !e.sameInstants(x, y, r.From-1, r.To) })
 }
 
 // under is the revision that a cursor was computed from. (An earlier entry of the page may have taken the newest one in.)

@@ -8,5 +8,8 @@ func (e *Engine) Kept() (timers, pools, polls int) {
 	return len(e.timers.entries), pools, len(e.waiting)
 }
 
+// Audited counts the instants that audits have looked at.
+func (e *Engine) Audited() int { return e.audits }
+
 // Watched counts the jobs whose ends wake the inbox.
 func (e *Engine) Watched() int { return len(e.watched) + len(e.watchers) }

@@ -48,12 +48,8 @@ func (e *Engine) settle(u job.UID) bool {
 	if !done {
 		return false
 	}
-	e.roomForDebts(u)
 	if p := def.Pause; p != nil && p.Until != 0 && p.Until < late && cut < p.At {
-		for _, x := range all {
-			e.owe(x, p.At)
-		}
-		e.roomForDebts(u)
+		e.oweAll(all, p.At)
 		for _, x := range all {
 			x.hold()
 			done = e.settleHeld(x.def, x.sched, &x.cursor, p.Until) && done
@@ -66,9 +62,7 @@ func (e *Engine) settle(u job.UID) bool {
 			return false // settleEnded goes on with what is held
 		}
 	}
-	for _, x := range all {
-		e.owe(x, late)
-	}
+	e.oweAll(all, late)
 	return true
 }
 
@@ -152,16 +146,30 @@ func (e *Engine) passOver(x *dueEntry, cut job.Instant) bool {
 	return true
 }
 
-// owe makes a debt of the instants before until and before the pause that comes next.
+// oweAll makes debts of a job's instants before until and before the pause that comes next.
+func (e *Engine) oweAll(all []*dueEntry, until job.Instant) {
+	missed := slices.DeleteFunc(slices.Clone(all), func(x *dueEntry) bool {
+		c := &x.cursor
+		return c.Next == 0 || c.Next >= until || x.def.Pause.Covers(c.Next) || !x.missable()
+	})
+	if len(missed) == 0 {
+		return
+	}
+	e.roomForDebts(all[0].def.UID)
+	for _, x := range missed {
+		end := until
+		if p := x.def.Pause; p != nil && p.At > x.cursor.Next {
+			end = min(end, p.At)
+		}
+		e.owe(x, end)
+	}
+}
+
+// owe makes a debt of the instants from the next one on and before until. It becomes one with the newest when nothing lies between
+// them, as far as one decision can count both.
 func (e *Engine) owe(x *dueEntry, until job.Instant) {
 	e.about = x.about()
 	c := &x.cursor
-	if p := x.def.Pause; p != nil && p.At > c.Next {
-		until = min(until, p.At)
-	}
-	if c.Next == 0 || c.Next >= until || x.def.Pause.Covers(c.Next) || !x.missable() {
-		return
-	}
 	n, last, _ := schedule.Count(x.sched, c.Next.Add(-time.Millisecond).Time(), until.Add(-time.Millisecond).Time(), job.MaxCatchUp)
 	if most := x.spec.MaxRuns - c.Runs; x.spec.MaxRuns > 0 && int64(n) > most {
 		last = c.Next.Time()
@@ -169,7 +177,18 @@ func (e *Engine) owe(x *dueEntry, until job.Instant) {
 			last, _ = x.sched.Next(last)
 		}
 	}
-	c.Owe(job.InstantRange{From: c.Next, To: job.InstantOf(last)})
+	r := job.InstantRange{From: c.Next, To: job.InstantOf(last)}
+	if owed := c.OwedRanges(); len(owed) > 0 {
+		newest := owed[len(owed)-1]
+		before, _, done := schedule.Count(x.sched, newest.From.Add(-time.Millisecond).Time(), newest.To.Time(), job.MaxCatchUp)
+		if done && before+n <= job.MaxCatchUp && nextAfter(x.sched, newest.To) == r.From {
+			c.OweOn(r.To)
+			r.From = 0
+		}
+	}
+	if r.From != 0 {
+		c.Owe(r)
+	}
 	c.Runs += int64(n)
 	c.Revision = x.def.Revision
 	e.due.debts.of(c.Job, e.due.jobs[c.Job])

@@ -65,7 +65,8 @@ func onceSince(c *job.Cursor, def *job.Definition) bool {
 }
 
 // WantsPast tells a store that the entry needs Past: its job was changed, and older versions may have instants that nobody
-// planned. With one change, nothing was due before it unless Next is. A job without a cursor was never planned.
+// planned. With one change, nothing was due before it unless Next is; but what is owed is of the calendars that were. A job
+// without a cursor was never planned.
 func (entry *Entry) WantsPast() bool {
 	def := entry.Definition
 	if !entry.Kind.aboutCursors() || def == nil {
@@ -73,7 +74,7 @@ func (entry *Entry) WantsPast() bool {
 	}
 	for i := range entry.Cursors {
 		c := unmarked(entry.Cursors[i])
-		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def)) {
+		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || c.Owed != 0 && c.Stamp != def.Stamp()) {
 			return true
 		}
 	}

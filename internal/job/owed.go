@@ -48,6 +48,15 @@ func (c *Cursor) Owe(r InstantRange) {
 	c.OwedLater += strconv.FormatInt(int64(r.From), 10) + "-" + strconv.FormatInt(int64(r.To), 10)
 }
 
+// OweOn lets the newest range end later.
+func (c *Cursor) OweOn(to Instant) {
+	if c.OwedLater == "" {
+		c.OwedTo = to
+		return
+	}
+	c.OwedLater = c.OwedLater[:strings.LastIndexByte(c.OwedLater, '-')+1] + strconv.FormatInt(int64(to), 10)
+}
+
 // OwesOn goes on behind the instants of the oldest range that were paid or given up: at next, or with the next range when
 // next is 0 or lies behind it.
 func (c *Cursor) OwesOn(next Instant) {

@@ -34,6 +34,20 @@ func TestOwedRanges(t *testing.T) {
 	}
 }
 
+// TestOwedGrows: what is missed right behind the newest range goes into that.
+func TestOwedGrows(t *testing.T) {
+	var c job.Cursor
+	c.Owe(job.InstantRange{From: 1000, To: 2000})
+	c.OweOn(3000)
+	c.Owe(job.InstantRange{From: 5000, To: 5000})
+	c.OweOn(6000)
+	c.Owe(job.InstantRange{From: 8000, To: 9000})
+	c.OweOn(10_000)
+	if got, want := c.OwedRanges(), []job.InstantRange{{From: 1000, To: 3000}, {From: 5000, To: 6000}, {From: 8000, To: 10_000}}; !slices.Equal(got, want) {
+		t.Errorf("%v, should be %v", got, want)
+	}
+}
+
 // TestOwedDamaged: a text that nobody wrote costs its own part at most.
 func TestOwedDamaged(t *testing.T) {
 	c := job.Cursor{Owed: 1, OwedTo: 2, OwedLater: "x,7-6,-3-4,10-12,9"}

@@ -68,6 +68,12 @@ var backfillCases = []examCase{
 		ask("what is caught up", "conflict/range_not_planned", noon-5000, noon-3000)
 		_, _, err = d.backfill(4, noon-4999, noon-3000)
 		wantVerdict(tb, "behind it", err, "ok")
+		c := job.Cursor{Job: def.UID, Schedule: "main", Revision: 2, Next: noon + 60_000, Last: noon, Owed: noon - 9000, OwedTo: noon - 8000}
+		c.Owe(job.InstantRange{From: noon - 6000, To: noon - 6000})
+		d.commit(engine.Batch{At: noon, Cursors: []job.Cursor{c}})
+		ask("what is caught up of a later outage", "conflict/range_not_planned", noon-6500, noon-5500)
+		_, _, err = d.backfill(5, noon-7999, noon-6001)
+		wantVerdict(tb, "between the two", err, "ok")
 	}},
 	{"Backfills/progress", func(tb TB, s store.Store) {
 		d, _ := plannedJob(tb, s)
