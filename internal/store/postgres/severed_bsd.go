@@ -23,11 +23,11 @@ func severed(c net.Conn) bool {
 		return true
 	}
 	gone := false
-	err = raw.Read(func(fd uintptr) bool {
+	// Not by Read: behind a write that took long the driver reads in the background, and Read would wait for that to end.
+	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT) //nolint:gosec // a descriptor
 		gone = !errors.Is(err, syscall.EAGAIN)
-		return true
 	})
 	return gone || err != nil
 }
