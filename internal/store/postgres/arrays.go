@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -72,10 +73,20 @@ func appendElement(b []byte, text string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(text))), text...) //nolint:gosec // far below 4 GiB
 }
 
+// as is the value that a plan was made for.
+func as[T any](value any) (T, error) {
+	all, is := value.(T)
+	if !is {
+		return all, fmt.Errorf("%T is not what this array was planned for", value)
+	}
+	return all, nil
+}
+
 type textsPlan struct{}
 
 func (textsPlan) Encode(value any, b []byte) ([]byte, error) {
-	all, size := value.([]string), 0
+	all, err := as[[]string](value)
+	size := 0
 	for _, text := range all {
 		size += len(text)
 	}
@@ -83,13 +94,14 @@ func (textsPlan) Encode(value any, b []byte) ([]byte, error) {
 	for _, text := range all {
 		b = appendElement(b, text)
 	}
-	return b, nil
+	return b, err
 }
 
 type someTextsPlan struct{}
 
 func (someTextsPlan) Encode(value any, b []byte) ([]byte, error) {
-	all, size := value.([]*string), 0
+	all, err := as[[]*string](value)
+	size := 0
 	for _, text := range all {
 		if text != nil {
 			size += len(*text)
@@ -103,27 +115,27 @@ func (someTextsPlan) Encode(value any, b []byte) ([]byte, error) {
 		}
 		b = appendElement(b, *text)
 	}
-	return b, nil
+	return b, err
 }
 
 type longsPlan struct{}
 
 func (longsPlan) Encode(value any, b []byte) ([]byte, error) {
-	all := value.([]int64)
+	all, err := as[[]int64](value)
 	b = appendHead(b, pgtype.Int8OID, len(all), 8*len(all))
 	for _, n := range all {
 		b = binary.BigEndian.AppendUint64(appendWords(b, 8), uint64(n)) //nolint:gosec // its bits
 	}
-	return b, nil
+	return b, err
 }
 
 type uuidsPlan struct{}
 
 func (uuidsPlan) Encode(value any, b []byte) ([]byte, error) {
-	all := value.([][16]byte)
+	all, err := as[[][16]byte](value)
 	b = appendHead(b, pgtype.UUIDOID, len(all), 16*len(all))
 	for i := range all {
 		b = append(appendWords(b, 16), all[i][:]...)
 	}
-	return b, nil
+	return b, err
 }

@@ -11,22 +11,26 @@ import (
 // Behind a write that took long the driver goes on reading in the background. A look at such a connection does not wait for what
 // the database may never say.
 func TestSeveredWhileSomebodyReads(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	c, err := net.Dial("tcp", listener.Addr().String())
+	t.Cleanup(func() { _ = listener.Close() })
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() { _ = c.Close() })
 	other, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer other.Close()
-	raw, err := c.(syscall.Conn).SyscallConn()
+	t.Cleanup(func() { _ = other.Close() })
+	under, is := c.(syscall.Conn)
+	if !is {
+		t.Fatalf("%T has no descriptor", c)
+	}
+	raw, err := under.SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
