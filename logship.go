@@ -95,14 +95,33 @@ func (b badOutput) Write([]byte) (int, error) {
 }
 
 func newTask(a *attempt) *Task {
-	t := &Task{a: a, outputs: map[string]*output{}}
-	for _, stream := range []string{"stdout", "stderr", "log"} {
-		t.outputs[stream] = &output{log: a.log, stream: stream}
+	t := &Task{a: a}
+	for i, stream := range streams {
+		t.outputs[i].log, t.outputs[i].stream = a.log, stream
 	}
-	own := a.s.w.log.With("job", a.as.Job, "execution", a.as.Execution, "shard", a.as.Shard, "attempt", a.as.Attempt)
-	text := slog.NewTextHandler(t.outputs["log"], &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime})
-	t.log = slog.New(&taskLog{own: own.Handler(), shipped: text})
 	return t
+}
+
+// streams are those of an attempt's log.
+var streams = [...]string{"stdout", "stderr", streamLog}
+
+const streamLog = "log"
+
+func (t *Task) output(stream string) *output {
+	for i := range t.outputs {
+		if t.outputs[i].stream == stream {
+			return &t.outputs[i]
+		}
+	}
+	return nil
+}
+
+// logger is made when a handler asks for it; many never do.
+func (t *Task) logger() *slog.Logger {
+	as := &t.a.as
+	own := t.a.s.w.log.With("job", as.Job, "execution", as.Execution, "shard", as.Shard, "attempt", as.Attempt)
+	text := slog.NewTextHandler(t.output(streamLog), &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime})
+	return slog.New(&taskLog{own: own.Handler(), shipped: text})
 }
 
 // withoutTime leaves the time out: each line carries its own.
@@ -115,8 +134,8 @@ func withoutTime(groups []string, a slog.Attr) slog.Attr {
 
 // flush hands over the lines without a newline.
 func (t *Task) flush() {
-	for _, o := range t.outputs {
-		o.flush()
+	for i := range t.outputs {
+		t.outputs[i].flush()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -26,8 +27,9 @@ type Handler func(ctx context.Context, t *Task) error
 // goroutine of the handler, until the handler returns.
 type Task struct {
 	a       *attempt
+	outputs [len(streams)]output
+	logOnce sync.Once
 	log     *slog.Logger
-	outputs map[string]*output
 }
 
 // Namespace is the namespace of the job.
@@ -168,14 +170,17 @@ func (t *Task) SetResult(v any) error {
 // execution, shard and attempt. Records below slog.LevelInfo go to neither unless the worker's logger
 // takes them. Lines are shipped in the background, a quarter of a second after they were written or
 // sooner, and all of them before the end of the attempt is reported, if the server takes them.
-func (t *Task) Log() *slog.Logger { return t.log }
+func (t *Task) Log() *slog.Logger {
+	t.logOnce.Do(func() { t.log = t.logger() })
+	return t.log
+}
 
 // Output takes bytes for the execution's log as they are, such as the output of a program; stream is
 // "stdout", "stderr" or "log". Lines end at newlines; the last one may lack it. Write never fails while
 // the handler runs; it may wait a moment for room, and what the bounds of [WorkerConfig] and of the
 // server do not allow is dropped and counted. The writer may be used by several goroutines.
 func (t *Task) Output(stream string) io.Writer {
-	if o := t.outputs[stream]; o != nil {
+	if o := t.output(stream); o != nil {
 		return o
 	}
 	return badOutput(stream)

@@ -31,7 +31,7 @@ func strictJSON(body []byte, s *shape, lenient bool) *job.Error {
 	if bytes.IndexByte(body, 0) >= 0 {
 		return unparsable("nul_character", "the body holds the character NUL").WithHint("leave it out; encode binary data as base64")
 	}
-	if !json.Valid(body) {
+	if !job.ValidJSON(body) {
 		return malformed(body)
 	}
 	w := walker{in: body, lenient: lenient, path: make([]segment, 0, 8), keys: make([][]byte, 0, 32)}

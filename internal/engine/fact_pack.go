@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/taktsched/takt/internal/job"
@@ -44,7 +45,7 @@ func (f *Fact) setNumbers(v *[factNumbers]int64) {
 // execution's id, too) stands where it comes first; later its place among the different ones, from 0. A number is the
 // difference from the field's last one. Texts that are not UTF-8 are made clean as encoding/json does it.
 func PackFacts(b []byte, facts []Fact) []byte {
-	p := packer{b: append(b, packedForm...), known: map[string]int{}, ids: map[job.ExecutionID]int{}}
+	p := packer{b: append(slices.Grow(b, 64*len(facts)), packedForm...), known: map[string]int{}, ids: make(map[job.ExecutionID]int, len(facts)/2)}
 	for i := range facts {
 		p.fact(&facts[i])
 	}
@@ -96,7 +97,13 @@ func (p *packer) fact(f *Fact) {
 	}
 }
 
-func (p *packer) number(n int64) { p.b = strconv.AppendInt(append(p.b, ','), n, 10) }
+func (p *packer) number(n int64) {
+	if n >= 0 && n < 10 { // most often
+		p.b = append(p.b, ',', '0'+byte(n))
+		return
+	}
+	p.b = strconv.AppendInt(append(p.b, ','), n, 10)
+}
 
 func (p *packer) text(field int, v string) {
 	if v == p.last.texts[field] { // most often
@@ -122,7 +129,7 @@ func (p *packer) id(id job.ExecutionID) {
 	}
 	p.ids[id] = p.places
 	p.places++
-	p.b = append(append(append(p.b, ',', '"'), id.String()...), '"')
+	p.b = append(id.AppendTo(append(p.b, ',', '"')), '"')
 }
 
 // UnpackFacts reads what PackFacts or AppendFacts wrote. Anything else is KindRejected, code "bad_facts".

@@ -63,7 +63,13 @@ var lookalike = strings.NewReplacer("i", "1", "l", "1", "o", "0")
 var crockford = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
 
 // String is 26 lower-case Crockford characters, in the order of the bytes.
-func (id ExecutionID) String() string { return crockford.EncodeToString(id[:]) }
+func (id ExecutionID) String() string {
+	var b [26]byte
+	return string(id.AppendTo(b[:0]))
+}
+
+// AppendTo appends String.
+func (id ExecutionID) AppendTo(b []byte) []byte { return crockford.AppendEncode(b, id[:]) }
 
 // UUID is the usual form with dashes.
 func (id ExecutionID) UUID() string {
@@ -74,7 +80,7 @@ func (id ExecutionID) UUID() string {
 func (id ExecutionID) IsZero() bool { return id == ExecutionID{} }
 
 // MarshalText writes String.
-func (id ExecutionID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+func (id ExecutionID) MarshalText() ([]byte, error) { return id.AppendTo(nil), nil }
 
 // UnmarshalText reads either form.
 func (id *ExecutionID) UnmarshalText(b []byte) error {
@@ -96,8 +102,9 @@ func ParseExecutionID(s string) (ExecutionID, error) {
 	switch len(s) {
 	case 26:
 		s = lookalike.Replace(strings.ToLower(s))
-		b, err = crockford.DecodeString(s)
-		if err == nil && crockford.EncodeToString(b) != s { // two spare bits: one id, one text
+		var room [16]byte
+		b, err = crockford.AppendDecode(room[:0], []byte(s))
+		if err == nil && len(b) == len(id) && ExecutionID(b).String() != s { // two spare bits: one id, one text
 			return id, bad()
 		}
 	case 36:

@@ -218,7 +218,7 @@ func (m *members) value(key string) json.RawMessage {
 // any is a JSON value as it stands here.
 func (s *scan) any() json.RawMessage {
 	n := valueEnd(s.b)
-	if s.bad = s.bad || !json.Valid(s.b[:n]); s.bad {
+	if s.bad = s.bad || !ValidJSON(s.b[:n]); s.bad {
 		return nil
 	}
 	value := bytes.Clone(s.b[:n])

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -67,7 +66,7 @@ func (s *Spec) validateParams() (all Faults) {
 		return Faults{Errorf(KindTooLarge, "params_too_large", "params have %d bytes, at most %d are taken", len(s.Params), MaxParams).
 			WithField("spec.params").WithHint("keep large inputs in your own storage and pass a reference")}
 	}
-	if len(s.Params) > 0 && !json.Valid(s.Params) {
+	if len(s.Params) > 0 && !ValidJSON(s.Params) {
 		return Faults{invalid("bad_json", "spec.params", "this is no JSON value")}
 	}
 	if e := CheckMasked("spec.params", s.Params); e != nil {

@@ -43,7 +43,7 @@ func CheckExecution(e *job.Execution) {
 	case e.ShardTotal < 0 || e.ShardTotal > job.MaxShards:
 		e.Unfit = fmt.Sprintf("it has %d shards as it is stored", e.ShardTotal)
 	}
-	if len(e.Params) > 0 && !json.Valid(e.Params) {
+	if len(e.Params) > 0 && !job.ValidJSON(e.Params) {
 		e.Unfit, e.Params = unreadable("params", nil), nil
 	}
 }
@@ -57,7 +57,7 @@ func ReadShard(s *job.Shard, failure, attempts []byte) {
 		name string
 		raw  *json.RawMessage
 	}{{"checkpoint", &s.Checkpoint}, {"result", &s.Result}} {
-		if len(*value.raw) > 0 && !json.Valid(*value.raw) {
+		if len(*value.raw) > 0 && !job.ValidJSON(*value.raw) {
 			s.Unfit, *value.raw = unreadable(value.name, nil), nil
 		}
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -27,9 +28,12 @@ func MakeClean(s string) string {
 func CheckBatch(b *engine.Batch) error {
 	for i := range b.Executions {
 		e := &b.Executions[i].Row
-		if err := texts("execution "+e.ID.String(), e.Namespace, e.Job, e.Pool, e.Handler, string(e.Trigger), e.RequestKey,
-			string(e.Params), string(e.State), string(e.Reason), string(e.Cancel)); err != nil {
-			return err
+		text, bad := unclean(e.Namespace, e.Job, e.Pool, e.Handler, string(e.Trigger), e.RequestKey, string(e.State), string(e.Reason), string(e.Cancel))
+		if !bad && !cleanRaw(e.Params) {
+			text, bad = string(e.Params), true
+		}
+		if bad {
+			return badText("execution "+e.ID.String(), text)
 		}
 	}
 	for i := range b.Shards {
@@ -59,17 +63,42 @@ func CheckBatch(b *engine.Batch) error {
 }
 
 func checkShard(s *job.Shard) error {
-	all := []string{string(s.State), string(s.Reason), string(s.Session), s.Worker, string(s.Checkpoint), s.Progress.Note, string(s.Result)}
-	if s.Error != nil {
-		all = append(all, s.Error.Class, s.Error.Message)
+	if text, bad := uncleanShard(s); bad {
+		return badText("shard of execution "+s.Execution.String(), text)
 	}
-	for _, a := range s.Attempts {
-		all = append(all, a.Worker, string(a.State), string(a.Reason))
-		if a.Error != nil {
-			all = append(all, a.Error.Class, a.Error.Message)
+	return nil
+}
+
+func uncleanShard(s *job.Shard) (text string, bad bool) {
+	if text, bad = unclean(string(s.State), string(s.Reason), string(s.Session), s.Worker, s.Progress.Note); bad {
+		return text, true
+	}
+	switch {
+	case !cleanRaw(s.Checkpoint):
+		return string(s.Checkpoint), true
+	case !cleanRaw(s.Result):
+		return string(s.Result), true
+	}
+	if text, bad = uncleanFailure(s.Error); bad {
+		return text, true
+	}
+	for i := range s.Attempts {
+		a := &s.Attempts[i]
+		if text, bad = unclean(a.Worker, string(a.State), string(a.Reason)); bad {
+			return text, true
+		}
+		if text, bad = uncleanFailure(a.Error); bad {
+			return text, true
 		}
 	}
-	return texts("shard of execution "+s.Execution.String(), all...)
+	return "", false
+}
+
+func uncleanFailure(f *job.Failure) (text string, bad bool) {
+	if f == nil {
+		return "", false
+	}
+	return unclean(f.Class, f.Message)
 }
 
 // CheckPutJob refuses a definition with a text that cannot be kept.
@@ -80,7 +109,7 @@ func CheckPutJob(p *PutJob) error {
 	for _, s := range d.Spec.Schedules {
 		all = append(append(all, s.ID, s.Cron, s.TimeZone), s.Calendars...)
 	}
-	if len(d.Spec.Params) > 0 && !json.Valid(d.Spec.Params) {
+	if len(d.Spec.Params) > 0 && !job.ValidJSON(d.Spec.Params) {
 		return job.Errorf(job.KindRejected, "bad_json", "the parameters are no JSON")
 	}
 	return texts("job "+d.Name, all...)
@@ -88,10 +117,13 @@ func CheckPutJob(p *PutJob) error {
 
 // CheckTrigger refuses a request with a text that cannot be kept.
 func CheckTrigger(t *Trigger) error {
-	if len(t.Request.Params) > 0 && !json.Valid(t.Request.Params) {
+	if len(t.Request.Params) > 0 && !job.ValidJSON(t.Request.Params) {
 		return job.Errorf(job.KindRejected, "bad_json", "the parameters are no JSON")
 	}
-	return texts("request", t.Namespace, t.Job, t.Request.Key, string(t.Request.Params),
+	if !cleanRaw(t.Request.Params) {
+		return badText("request", string(t.Request.Params))
+	}
+	return texts("request", t.Namespace, t.Job, t.Request.Key,
 		t.Key.Namespace, t.Key.Operation, t.Key.Key, t.Key.Hash)
 }
 
@@ -99,17 +131,30 @@ func CheckTrigger(t *Trigger) error {
 func CheckAsk(a *Ask) error { return texts("request", a.Namespace, string(a.Kind), a.Note) }
 
 func texts(what string, all ...string) error {
-	for _, s := range all {
-		if !Clean(s) {
-			e := job.Errorf(job.KindRejected, "bad_text", "%s holds a text with NUL or with bytes that are not UTF-8: %.80q",
-				MakeClean(what), s)
-			if _, id, _ := strings.Cut(MakeClean(what), "execution "); id != "" { // the row that is to be left out
-				e = e.WithField(id)
-			}
-			return e
-		}
+	if text, bad := unclean(all...); bad {
+		return badText(what, text)
 	}
 	return nil
+}
+
+// unclean finds the first text that cannot be kept.
+func unclean(all ...string) (text string, bad bool) {
+	for _, s := range all {
+		if s != "" && !Clean(s) {
+			return s, true
+		}
+	}
+	return "", false
+}
+
+func cleanRaw(b []byte) bool { return utf8.Valid(b) && bytes.IndexByte(b, 0) < 0 }
+
+func badText(what, text string) error {
+	e := job.Errorf(job.KindRejected, "bad_text", "%s holds a text with NUL or with bytes that are not UTF-8: %.80q", MakeClean(what), text)
+	if _, id, _ := strings.Cut(MakeClean(what), "execution "); id != "" { // the row that is to be left out
+		e = e.WithField(id)
+	}
+	return e
 }
 
 func flat(m map[string]string) string {

@@ -12,7 +12,7 @@ import (
 // Rows of the inbox that hold many triggers, see store.Bulk. Numbers are drawn from the sequence of the others; a row holds
 // those that follow each other. (An owner alone takes entries of its partition, so that what it took may be read before a commit.)
 var (
-	qEntryNumbers = statement(`SELECT nextval(s.of) FROM (SELECT pg_get_serial_sequence('inbox', 'id')::regclass AS of OFFSET 0) s, generate_series(1, $1)`)
+	qEntryNumbers = statement(`SELECT array_agg(nextval(s.of)) FROM (SELECT pg_get_serial_sequence('inbox', 'id')::regclass AS of OFFSET 0) s, generate_series(1, $1)`)
 	qBulkRows     = statement(`SELECT id, items, coalesce(taken, '') FROM inbox
 		WHERE partition BETWEEN $1 AND $1 AND id BETWEEN $2 AND $3 AND items IS NOT NULL ORDER BY partition, id`)
 	qBulkDelete = statement(`WITH done AS (DELETE FROM inbox WHERE ` +

@@ -254,7 +254,10 @@ func (c *commit) refused(op string, err error) error {
 	case guardBackfill:
 		return fenced("backfill_guard", "backfill %s is not of partition %d", pg.Detail, f.Partition)
 	case guardExecution, guardShard:
-		return c.stateGuard(pg)
+		return c.stateGuard(pg.Code, pg.Detail)
+	}
+	if id, is := inHistory(pg); is {
+		return c.stateGuard(guardExecution, id)
 	}
 	return c.store.failed(op, err)
 }

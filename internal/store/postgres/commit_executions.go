@@ -185,7 +185,7 @@ func (c *commit) executions() error {
 		c.add(qShardInRow, rowWrites(group).ids(), states, shards, string(from))
 	}
 	c.put(qCommonInsert, qExecutionInsert, k.fresh)
-	c.put(qCommonArchive, qExecutionArchive, k.kept)
+	c.put(qCommonArchive, qExecutionArchive, k.kept.inOrder())
 	c.changeLots(lots)
 	c.dead += int64(len(k.over) + len(k.changed) + len(k.inRow))
 	return nil

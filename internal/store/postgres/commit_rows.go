@@ -1,12 +1,16 @@
 package postgres
 
 import (
+	"bytes"
 	"encoding/hex"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/store"
 )
 
 // Arrays of rows, in the order of rowColumns and shardColumns. What a guard misses is named by the execution's id.
@@ -14,12 +18,13 @@ const (
 	rowArrays = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::text[], $8::text[], $9::text[],
 		$10::bigint[], $11::text[], $12::text[], $13::integer[], $14::text[], $15::text[], $16::text[], $17::integer[], $18::bigint[],
 		$19::bigint[], $20::bigint[], $21::text[], $22::text[]) u (` + rowColumns + `)`
-	// commonArrays are rows that have much in common: what differs as arrays, the rest once for all of them.
+	// commonArrays are rows that have much in common: what differs as arrays, the rest once for all of them. (Unnested in FROM they would
+	// all be kept aside before the first is used.)
 	commonArrays = `(SELECT v.id, $9::integer AS partition, $10::text AS namespace, $11::text AS job, $12::uuid AS job_uid, $13::bigint AS revision, $14::text AS pool,
 		$15::text AS handler, $16::text AS trigger, v.planned_at, v.request_key, v.params, $17::integer AS shard_total, $18::text AS state, $19::text AS reason,
 		$20::text AS cancel, $21::integer AS round, v.created_at, v.started_at, v.ended_at, $22::text AS shard_state, v.shard
-		FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::text[])
-			v (id, planned_at, request_key, params, created_at, started_at, ended_at, shard)) u`
+		FROM (SELECT unnest($1::uuid[]) AS id, unnest($2::bigint[]) AS planned_at, unnest($3::text[]) AS request_key, unnest($4::text[]) AS params,
+			unnest($5::bigint[]) AS created_at, unnest($6::bigint[]) AS started_at, unnest($7::bigint[]) AS ended_at, unnest($8::text[]) AS shard) v) u`
 	shardArrays = `unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[], $8::boolean[], $9::boolean[],
 		$10::integer[], $11::integer[], $12::integer[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[],
 		$19::bigint[], $20::text[], $21::bigint[], $22::bigint[], $23::bigint[], $24::text[], $25::text[], $26::text[], $27::text[]) u (` + shardColumns + `)`
@@ -103,9 +108,30 @@ func updateRows(arrays string) string {
 		done AS (SELECT id FROM written WHERE was)` + guardExecutions
 }
 
+// archiveRows needs no guard: the key of history refuses what is there (inHistory). ON CONFLICT would look for each row before it is
+// written, and confirm it in the log after that.
 func archiveRows(arrays string) string {
-	return `WITH done AS (INSERT INTO history_executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + arrays + `
-		ON CONFLICT DO NOTHING RETURNING id)` + guardExecutions
+	return `INSERT INTO history_executions (` + rowColumns + `) SELECT ` + rowColumns + ` FROM ` + arrays
+}
+
+// keyValue is a key of one uuid, as the database tells it in whatever language.
+var keyValue = regexp.MustCompile(`\(id\)=\(([0-9a-f-]{36})\)`)
+
+// inHistory tells that an execution is refused because history has one with its id, and which.
+func inHistory(pg *pgconn.PgError) (id string, is bool) {
+	if pg.Code != codeUnique || !strings.HasPrefix(pg.TableName, monthsOfExecutions[0]) {
+		return "", false
+	}
+	if found := keyValue.FindStringSubmatch(pg.Detail); found != nil {
+		id = found[1]
+	}
+	return id, true
+}
+
+// inOrder sorts rows by id, in which they are cheaper to put into indexes: these keep hold of their last page.
+func (w rowWrites) inOrder() rowWrites {
+	slices.SortFunc(w, func(a, b store.RowWrite) int { x, y := a.ID(), b.ID(); return bytes.Compare(x[:], y[:]) })
+	return w
 }
 
 // column makes an array of one value of each row.
@@ -128,13 +154,13 @@ func groups[T any, K comparable](rows []T, value func(*T) K) map[K][]T {
 }
 
 // stateGuard is the refusal of a write of an execution or a shard, which it names as the contract wants.
-func (c *commit) stateGuard(pg *pgconn.PgError) error {
+func (c *commit) stateGuard(code, of string) error {
 	var id job.ExecutionID
-	if raw, err := hex.DecodeString(strings.ReplaceAll(pg.Detail, "-", "")); err == nil {
+	if raw, err := hex.DecodeString(strings.ReplaceAll(of, "-", "")); err == nil {
 		copy(id[:], raw)
 	}
 	what := "execution "
-	if pg.Code == guardShard {
+	if code == guardShard {
 		what = "a shard of "
 	}
 	return job.Errorf(job.KindFenced, "state_guard", "%s%s is not in the state that it was written from", what, id).WithField(id.String())

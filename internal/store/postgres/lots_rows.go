@@ -66,8 +66,11 @@ var (
 			revision, pool, handler, trigger, shard_total, state, reason, cancel, round, shard_state, seq, part, first, last, remaining, gone)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, cardinality($1::uuid[]), $27)`)
 	// What comes into a lot as a new execution is nowhere yet. (In another lot it is not: that would have gone to a row.)
-	qLotNew = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE NOT EXISTS
-		(SELECT 1 FROM executions e WHERE e.id = x UNION ALL SELECT 1 FROM history_executions h WHERE h.id = x OFFSET 0))` + guardExecutions)
+	// Ids are made as time goes, so that as a rule nothing at all is between the lowest and the highest: then none is looked for.
+	qLotNew = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE
+		coalesce((SELECT e.id FROM executions e WHERE e.id >= $2 ORDER BY e.id LIMIT 1) > $3, true) AND
+			coalesce((SELECT h.id FROM history_executions h WHERE h.id >= $2 ORDER BY h.id LIMIT 1) > $3, true) OR
+		NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = x UNION ALL SELECT 1 FROM history_executions h WHERE h.id = x OFFSET 0))` + guardExecutions)
 	// Nor does what no request made lie in a lot of another partition: of rows their key would say so. (Ids of requests are random.)
 	qLotElsewhere = statement(`WITH done AS (SELECT x AS id FROM unnest($1::uuid[]) x WHERE x NOT IN (
 		SELECT m.id FROM lots l CROSS JOIN LATERAL unnest(l.ids) WITH ORDINALITY m (id, n)
@@ -123,7 +126,9 @@ func (c *commit) changeLots(made []store.CommonRows) {
 		c.add(qLotInsert, append(commonArgs(g), l.seq, part, first, last, l.gone)...)
 	}
 	if len(fresh) > 0 {
-		c.add(qLotNew, fresh.ids())
+		ids := fresh.ids()
+		first, last := bounds(ids)
+		c.add(qLotNew, ids, first, last)
 	}
 	if len(queued) > 0 {
 		c.add(qExecutionDelete, queued.ids(), queued.was(), queued.shardWas())

@@ -196,6 +196,7 @@ func (s *Store) newPool(ctx context.Context, name string, size int, limit time.D
 	p["lock_timeout"] = inMilliseconds(limit * 3 / 4) // before the statement's, so that it is told what it waited for
 	p["application_name"], p["synchronous_commit"] = name, "on"
 	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		conn.TypeMap().RegisterTypes(arrayTypes(conn.TypeMap()))
 		if _, err := conn.Exec(ctx, compressQuickly); err != nil || major(conn) < 17 {
 			return err
 		}

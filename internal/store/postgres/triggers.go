@@ -158,12 +158,7 @@ func (w *triggers) withNumbers(q question) []question {
 	if len(w.numbers) > 0 || !w.someAlike() {
 		return []question{q}
 	}
-	return []question{q, {qEntryNumbers, []any{len(w.all)}, func(rows pgx.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		w.numbers = append(w.numbers, id)
-		return err
-	}}}
+	return []question{q, {qEntryNumbers, []any{len(w.all)}, func(rows pgx.Rows) error { return rows.Scan(&w.numbers) }}}
 }
 
 // someAlike tells whether any two that follow each other may lie in one row.

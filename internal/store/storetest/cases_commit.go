@@ -177,6 +177,15 @@ var commitCases = []examCase{
 		_, b := d.execution(job.ExecutionRunning, job.ShardLeased)
 		b.Executions = append(b.Executions, again.Executions...)
 		d.refused("a good write before a bad one", "fenced/state_guard", b)
+		over, b := d.execution(job.ExecutionCancelled, job.ShardCancelled)
+		d.commit(b)
+		_, more := d.execution(job.ExecutionCancelled, job.ShardCancelled)
+		more.Executions, more.Shards = append(more.Executions, b.Executions...), append(more.Shards, b.Shards...)
+		d.refused("one that came ended, again", "fenced/state_guard", more)
+		more.Seq = d.f.Seq + 1
+		if err, ok := errors.AsType[*job.Error](s.Commit(ctx, d.f, &more)); !ok || err.Field != over.ID.String() {
+			tb.Errorf("the refusal does not name %s: %v", over.ID, err)
+		}
 	}},
 	{"Commit/shard guard", func(tb TB, s store.Store) {
 		d := sit(tb, s)
