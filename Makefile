@@ -21,7 +21,7 @@ help: ## list the targets
 build: ## build bin/takt
 	$(GO) build -trimpath -o bin/takt ./cmd/takt
 
-test: format vet cross lint race replay ## format, vet, other systems, linters, all tests (with -race where there are goroutines), replay; not the drills
+test: format vet cross lint race ## format, vet, other systems, linters, all tests (with -race where there are goroutines; the virtual clusters with and without it); not the drills
 
 quick: ## all tests without -race
 	$(GO) test ./...
@@ -53,6 +53,8 @@ postgres: ## install the binaries of PostgreSQL for the tests, where they are mi
 	echo "postgres: the tests need PostgreSQL 14 or later (initdb in PATH or /usr/lib/postgresql), and it cannot be installed here:"; \
 	echo "postgres: install it, or name a server whose user may create databases in TAKT_TEST_PG"; exit 1
 
+# Virtual clusters are played twice: whole without the race detector, which shuffles goroutines and takes five times as long; and but for the
+# long ones with it.
 race: postgres ## all tests, with the race detector where there are goroutines; PostgreSQL included, vet not, which `make vet` runs
 	@if ! command -v $(CC) >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		apt-get update -q && apt-get install -qy gcc libc6-dev || true; \
@@ -61,7 +63,8 @@ race: postgres ## all tests, with the race detector where there are goroutines; 
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	all=$$($(GO) list ./...) || exit 1; \
 	watched=$$(echo "$$all" | grep -v $(PURE:%=-e '/%$$')); failed=0; \
-	echo "$(GO) test -timeout 40m -vet=off $(PURE:%=./%)"; $(GO) test -timeout 40m -vet=off $(PURE:%=./%) || failed=1; \
+	plain="$(PURE:%=./%) ./internal/drill"; \
+	echo "$(GO) test -timeout 40m -vet=off $$plain"; $(GO) test -timeout 40m -vet=off $$plain || failed=1; \
 	echo "$(GO) test $$race -timeout 40m -vet=off # all others"; \
 	TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 40m -vet=off $$watched || failed=1; \
 	exit $$failed

@@ -30,6 +30,7 @@ var workerCalls = []struct {
 
 // TestCalls spoils one call of one worker in each way: the work is done all the same, every effect once.
 func TestCalls(t *testing.T) {
+	long(t)
 	for _, call := range workerCalls {
 		t.Run(call.name, func(t *testing.T) {
 			for _, fault := range []drill.Fault{drill.RequestLost, drill.AnswerLost, drill.Doubled, drill.Late} {

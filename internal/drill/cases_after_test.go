@@ -16,6 +16,7 @@ import (
 // while servers are killed and some reads of what parents gave are slow: what runs after all of them, and what runs after the
 // one, runs once for each instant, and each attempt sees all parents and what those gave.
 func TestC61FanInOnce(t *testing.T) {
+	long(t)
 	runs := 60 // the 500 of the case with -seeds 100
 	if *manySeeds > 20 {
 		runs = 500

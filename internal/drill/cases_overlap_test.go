@@ -133,6 +133,7 @@ func TestC55CancellingWhatWaits(t *testing.T) {
 // TestC57ForbidAfterACrash: the worker, the server or the way between them dies in the midst of a run. Nothing runs beside
 // it, and nothing is blocked for longer than it lasts.
 func TestC57ForbidAfterACrash(t *testing.T) {
+	long(t)
 	for _, how := range []string{"worker", "server", "partition"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -181,6 +182,7 @@ func TestC57ForbidAfterACrash(t *testing.T) {
 // TestC59ReplaceAndQueueGrowth: a newer execution replaces the one that runs as soon as that has stopped, other jobs go on;
 // and what queues behind runs that are longer than their period is bounded, recorded and told.
 func TestC59ReplaceAndQueueGrowth(t *testing.T) {
+	long(t)
 	minutes, least := 40, 1 // of drops; the two hours of the case with -seeds 100
 	if *manySeeds > 20 {
 		minutes, least = 120, 8

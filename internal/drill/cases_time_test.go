@@ -106,6 +106,7 @@ func wantDecided(t *testing.T, h *drill.History, name, what string, want int64) 
 // TestC15FixedRate: a rate keeps its anchor over restarts and edits, does not drift, and follows the misfire policy over an
 // outage. The other kind, which counts from the end, has a name of its own.
 func TestC15FixedRate(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		until("07:10:00")
 		c := newCluster(t, 15, easyLease)
@@ -219,6 +220,7 @@ func TestC17MisfirePolicies(t *testing.T) {
 // TestC19EnableAfterAPause: what a pause held, or came due while a job was disabled, does not fire when that ends; the next
 // instant does. Ending it twice changes nothing.
 func TestC19EnableAfterAPause(t *testing.T) {
+	long(t)
 	for _, how := range []string{"paused", "disabled"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

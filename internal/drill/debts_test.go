@@ -12,6 +12,7 @@ import (
 // TestDebtsOverRestarts: a job catches up for longer than its server lives. The next server goes on with what is owed, and
 // plans what is due of the other jobs meanwhile.
 func TestDebtsOverRestarts(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 121, classicLease)
 		c.start()

@@ -16,6 +16,7 @@ import (
 // and lets the server die again and again: each starts once, none before its instant, none is lost. (With -seeds 100 they
 // are ten thousand.)
 func TestDelayedRequests(t *testing.T) {
+	long(t)
 	n := 100 * *manySeeds
 	if raceOn || testing.Short() {
 		n = 1_000

@@ -105,6 +105,7 @@ func (e *editor) putJob(i int) {
 // version in force becomes one execution or one decision; around a change, of the old one or of the new one; nothing else
 // becomes anything.
 func TestEditsOverCrashes(t *testing.T) {
+	long(t)
 	for seed := uint64(1); seed <= uint64(max(2, *manySeeds/10)); seed++ {
 		synctest.Test(t, func(t *testing.T) { playEdits(t, seed) })
 	}

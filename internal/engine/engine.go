@@ -38,7 +38,7 @@ type Engine struct {
 	pages      pageBook
 	turns      turnBook
 	counters   Counters
-	audits     int // instants that audits have looked at
+	audits     int            // instants that audits have looked at
 	leftOut    map[About]bool // can not be decided
 	backfills  map[job.ExecutionID]*backfill
 	about      About // what is being decided

@@ -129,7 +129,7 @@ func AmidInbox(s *Store, read, what func()) {
 func ReadAfter(ctx context.Context, s *Store, what func()) error {
 	return s.read(ctx, "read", func(l *link) error {
 		what()
-		_, _, err := seqOf(l, 0)
+		_, err := seqOf(l, 0)
 		return err
 	})
 }

@@ -51,12 +51,13 @@ var (
 )
 
 // seqOf is the partition's newest commit in the snapshot.
-func seqOf(r *link, partition int) (seq int64, last job.Token, err error) {
+func seqOf(r *link, partition int) (seq int64, err error) {
+	var last job.Token
 	found, err := r.one(qSeq, []any{partition}, &seq, (*int64)(&last))
 	if err == nil && !found {
 		err = noPartition(partition)
 	}
-	return seq, last, err
+	return seq, err
 }
 
 // withSeq asks a question together with seqOf.

@@ -103,7 +103,7 @@ func (s *Store) ExecutionPage(ctx context.Context, partition int, ids []job.Exec
 	page := store.Pageful[engine.Row]{Limit: len(ids)}
 	err := s.read(ctx, "read executions", func(r *link) error {
 		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
+		if out.Seq, err = seqOf(r, partition); err != nil {
 			return err
 		}
 		for done := 0; done < len(ids) && !page.More; {
@@ -209,7 +209,7 @@ func (s *Store) ShardPage(ctx context.Context, partition int, refs []engine.Shar
 	out := engine.ShardPage{Asked: slices.Clone(refs)}
 	err := s.read(ctx, "read shards", func(r *link) error {
 		var err error
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
+		if out.Seq, err = seqOf(r, partition); err != nil {
 			return err
 		}
 		found := make([]*engine.Settled, len(refs))

@@ -52,7 +52,8 @@ func walkLots(r *link, f *store.ExecutionFilter, behind []byte, most int) (rows 
 		return nil, nil, err
 	}
 	rest := first
-	for ; rest < len(heads) && (edge == nil || bytes.Compare(heads[rest].last[:], edge) > 0); rest++ {
+	for rest < len(heads) && (edge == nil || bytes.Compare(heads[rest].last[:], edge) > 0) {
+		rest++
 	}
 	more, further, err := lotRows(r, f, behind, heads[first:rest])
 	if err != nil {

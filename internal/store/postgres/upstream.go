@@ -38,7 +38,7 @@ var newestInLots = firstMembers(rowColumns, `l.job_uid = $5 AND l.last >= $3 AND
 func (s *Store) UpstreamPage(ctx context.Context, partition int, asks []engine.UpstreamAsk) (engine.UpstreamPage, error) {
 	var out engine.UpstreamPage
 	err := s.read(ctx, "read parents", func(r *link) (err error) {
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
+		if out.Seq, err = seqOf(r, partition); err != nil {
 			return err
 		}
 		out.Asked, out.Items, err = store.ReadUpstreams(newUpstream(r), asks)
@@ -83,7 +83,7 @@ func (s *Store) Given(ctx context.Context, asks []store.GivenAsk) ([][]store.Giv
 func (s *Store) AwaitingPage(ctx context.Context, partition int, w engine.WantAwaiting) (engine.AwaitingPage, error) {
 	var out engine.AwaitingPage
 	err := s.read(ctx, "read what waits for parents", func(r *link) (err error) {
-		if out.Seq, _, err = seqOf(r, partition); err != nil {
+		if out.Seq, err = seqOf(r, partition); err != nil {
 			return err
 		}
 		return r.each(qAwaiting, []any{partition, [16]byte(w.After), w.Limit + 1}, func(rows pgx.Rows) error {
