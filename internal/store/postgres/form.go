@@ -10,17 +10,17 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/taktsched/takt/internal/store"
 )
 
 // Where says in one line which database an address means, without user and secrets.
 func Where(dsn string) (where string, err error) {
-	c, err := pgconn.ParseConfig(dsn)
+	parsed, err := parse(dsn)
 	if err != nil {
-		return "", badAddress()
+		return "", err
 	}
+	c := parsed.ConnConfig
 	host := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 	seen := map[string]bool{host: true}
 	for _, f := range c.Fallbacks { // one per host and form of TLS
@@ -36,11 +36,11 @@ func Where(dsn string) (where string, err error) {
 // could use is refused as by Open.
 func Inspect(ctx context.Context, dsn string) (form store.Form, err error) {
 	const op = "read the database's version"
-	c, err := pgx.ParseConfig(dsn)
+	c, err := parse(dsn)
 	if err != nil {
-		return form, badAddress()
+		return form, err
 	}
-	conn, err := pgx.ConnectConfig(ctx, c)
+	conn, err := pgx.ConnectConfig(ctx, c.ConnConfig)
 	if err != nil {
 		return form, classify(op, err)
 	}

@@ -85,9 +85,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if c.Partitions < 0 || c.Partitions > 4096 {
 		return nil, job.Errorf(job.KindInvalid, "bad_partitions", "%d partitions: 1 to 4096 are possible", c.Partitions)
 	}
-	parsed, err := pgxpool.ParseConfig(c.DSN)
+	parsed, err := parse(c.DSN)
 	if err != nil {
-		return nil, badAddress()
+		return nil, err
 	}
 	defaults(&c)
 	s := &Store{dsn: parsed, walk: walkRows, lots: lots{least: store.Worthwhile, most: lotsMost, wait: lotsWait}, hearCheck: hearCheck, name: c.Name, log: c.Log}
@@ -95,12 +95,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// badAddress refuses an address. The text of the cause is left out: it may quote the password.
-func badAddress() *job.Error {
-	return job.Errorf(job.KindInvalid, "bad_address", "the address of the database cannot be read").
-		WithHint("write postgres://user@host:5432/takt?sslmode=verify-full, special characters as %%XX; the password may stand in PGPASSWORD or ~/.pgpass instead")
 }
 
 func defaults(c *Config) {
