@@ -117,7 +117,8 @@ type JobStatus struct {
 	Unfit         string           `json:"unfit,omitempty" doc:"Why what is stored of the job cannot be used, as hands or damage made it: it does not run, or one of its schedules does not fire, until it is applied again."`
 	Children      []string         `json:"children,omitempty" doc:"Jobs that run after this one."`
 	Effect        string           `json:"effect,omitempty" enum:"effective,pending" doc:"Of a write: whether the owner has taken it in yet."`
-	Live          *JobLive         `json:"live,omitempty" doc:"Of one job: what runs of it and what waits for that, as far as it obeys the overlap policy; absent when nothing does, or no owner answers."`
+	Live          *JobLive         `json:"live,omitempty" doc:"Of one job: what runs of it and what waits for that, as far as it obeys the overlap policy; absent when nothing does, or it is not known (incomplete)."`
+	Incomplete    string           `json:"incomplete,omitempty" doc:"Of one job: why it is not known now what runs of it, in words: an owner did not answer. Empty: it is known."`
 
 	Warnings []ProblemError `json:"warnings,omitempty" doc:"Of a write: what was taken and is probably not meant, such as an instant that has passed."`
 }

@@ -224,7 +224,13 @@ func (a *account) overlapFacts(j *takt.Job) {
 		}
 	}
 	a.fact("Overlap", policy)
-	if j.Status == nil || j.Status.Live == nil {
+	if j.Status == nil {
+		return
+	}
+	if why := j.Status.Incomplete; why != "" {
+		a.fact("Running", "not known, nor what waits: "+why+"; ask again in a moment")
+	}
+	if j.Status.Live == nil {
 		return
 	}
 	live := j.Status.Live

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/taktsched/takt"
@@ -71,15 +72,22 @@ func fromStats(p *partition.Stats) takt.PartitionStats {
 		Stale: p.Stale, Granted: p.Granted, Renewed: p.Renewed, Expired: p.Expired, Undelivered: p.Undelivered, TimedOut: p.TimedOut, Unexplained: p.Unexplained}
 }
 
-func fromTurn(t *engine.TurnView) *takt.JobLive {
-	if t == nil {
-		return nil
+// fromTurn also says why what runs is not known; "" when it is.
+func fromTurn(seen control.Seen[*engine.TurnView]) (live *takt.JobLive, unknown string) {
+	switch {
+	case len(seen.Items) == 0 && seen.Away == 0:
+		return nil, ""
+	case len(seen.Items) == 0 && seen.Asked == 1:
+		return nil, "the partition of its pool has no owner that answers now"
+	case len(seen.Items) == 0:
+		return nil, fmt.Sprintf("the job may be on its way from another pool, and %d of %d partitions have no owner that answers now", seen.Away, seen.Asked)
 	}
-	live := &takt.JobLive{Running: make([]string, len(t.Running)), Waiting: t.Waiting, WaitingSince: instant(t.Since), Moving: t.Moves}
+	t := seen.Items[0]
+	live = &takt.JobLive{Running: make([]string, len(t.Running)), Waiting: t.Waiting, WaitingSince: instant(t.Since), Moving: t.Moves}
 	for i, id := range t.Running {
 		live.Running[i] = id.String()
 	}
-	return live
+	return live, ""
 }
 
 func fromParents(all []job.Parent) (out []takt.ParentExecution) {

@@ -128,7 +128,7 @@ func (s *server) getJob(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	body.Status.Live = fromTurn(turn)
+	body.Status.Live, body.Status.Incomplete = fromTurn(turn)
 	if body.Status.Children, err = s.control.Children(ctx, &row.Definition); err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ func (c *Control) addOwner(ctx context.Context, ev *Evidence) {
 	if _, err := c.inspect(ctx, partition.Of(d.Namespace, d.Spec.Pool, c.owners.Count()), engine.InspectQuery{Namespace: d.Namespace, Pool: d.Spec.Pool}); away(err) {
 		ev.Unowned = "no server owns its partition at the moment"
 	}
-	if t, err := c.Turn(ctx, &store.JobRow{Definition: *d, Cursors: ev.Cursors}); err == nil && t != nil && t.Moves {
-		ev.Moving = movingText(d.Spec.Pool, t)
+	if t, err := c.Turn(ctx, &store.JobRow{Definition: *d, Cursors: ev.Cursors}); err == nil && len(t.Items) > 0 && t.Items[0].Moves {
+		ev.Moving = movingText(d.Spec.Pool, t.Items[0])
 	}
 }
 

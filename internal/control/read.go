@@ -65,10 +65,12 @@ func (c *Control) Execution(ctx context.Context, namespace string, id job.Execut
 	v := ExecutionView{Execution: e}
 	if e.WaitsItsTurn() {
 		v.Waits = e.Reason
-		if t, err := c.turn(ctx, e.Partition, e.JobUID); err != nil {
+		seen, err := c.turns(ctx, []int{e.Partition}, engine.InspectQuery{Job: e.JobUID})
+		if err != nil {
 			return ExecutionView{}, err
-		} else if t != nil && len(t.Running) > 0 && t.Running[0] != id {
-			v.WaitsFor = t.Running[0]
+		}
+		if len(seen.Items) > 0 && len(seen.Items[0].Running) > 0 && seen.Items[0].Running[0] != id {
+			v.WaitsFor = seen.Items[0].Running[0]
 		}
 	}
 	for _, w := range live.Waits {
@@ -80,39 +82,34 @@ func (c *Control) Execution(ctx context.Context, namespace string, id job.Execut
 	return v, nil
 }
 
-// Turn tells what runs of a job and what waits for that to end; nil: nothing that obeys its overlap policy, or no owner answers.
-// While the job moves, that is where it comes from.
-func (c *Control) Turn(ctx context.Context, row *store.JobRow) (*engine.TurnView, error) {
+// Turn tells what runs of a job and what waits for that to end: at most one item, none when nothing obeys its overlap policy. Where
+// an owner that could know of more does not answer, Away counts it. While the job moves, that is where it comes from.
+func (c *Control) Turn(ctx context.Context, row *store.JobRow) (Seen[*engine.TurnView], error) {
 	d := &row.Definition
-	of := c.partitionsOf(d.Namespace, d.Spec.Pool)
-	t, err := c.turn(ctx, of[0], d.UID)
+	q := engine.InspectQuery{Job: d.UID}
+	seen, err := c.turns(ctx, c.partitionsOf(d.Namespace, d.Spec.Pool), q)
 	behind := slices.ContainsFunc(row.Cursors, func(c job.Cursor) bool { return c.Revision != d.Revision })
-	if t != nil || err != nil || !behind {
-		return t, err
+	if len(seen.Items) > 0 || err != nil || !behind {
+		return seen, err
 	}
-	seen, err := gather(ctx, c, c.partitionsOf(d.Namespace, ""), engine.InspectQuery{Job: d.UID}, func(v *engine.Inspected) []*engine.TurnView {
-		return []*engine.TurnView{v.Turn}
-	})
-	if err != nil && !away(err) {
-		return nil, err
-	}
-	for _, t := range seen.Items {
-		if t != nil {
-			return t, nil
-		}
-	}
-	return nil, nil //nolint:nilnil // nothing runs
+	return c.turns(ctx, c.partitionsOf(d.Namespace, ""), q)
 }
 
-func (c *Control) turn(ctx context.Context, partition int, u job.UID) (*engine.TurnView, error) {
-	seen, err := c.inspect(ctx, partition, engine.InspectQuery{Job: u})
+// turns gathers what partitions know of a job's turn. One that knows is enough.
+func (c *Control) turns(ctx context.Context, partitions []int, q engine.InspectQuery) (Seen[*engine.TurnView], error) {
+	seen, err := gather(ctx, c, partitions, q, func(v *engine.Inspected) []*engine.TurnView {
+		if v.Turn == nil {
+			return nil
+		}
+		return []*engine.TurnView{v.Turn}
+	})
 	switch {
 	case away(err):
-		return nil, nil //nolint:nilnil // it is not known
-	case err != nil:
-		return nil, err
+		return Seen[*engine.TurnView]{Asked: len(partitions), Away: len(partitions)}, nil
+	case len(seen.Items) > 0:
+		seen.Items, seen.Away = seen.Items[:1], 0
 	}
-	return seen.Turn, nil
+	return seen, err
 }
 
 // ShardView is a shard with its idempotency key and what its owner's memory knows.
