@@ -115,12 +115,8 @@ func (b *benchRun) credentials() (err error) {
 // what the environment names.
 func (b *benchRun) place(cmd *cobra.Command) (cfg app.Config, err error) {
 	f := cmd.Flags()
-	given := f.Changed("data") || f.Changed("db") || f.Changed("db-file")
-	if given && f.Changed("server") {
+	if f.Changed("server") && (f.Changed("data") || f.Changed("db") || f.Changed("db-file")) {
 		return cfg, usage("--data, --db and --db-file are for a server in this process, --server names another")
-	}
-	if !given {
-		b.where = database{}
 	}
 	err = b.where.choose(cmd, &cfg)
 	return cfg, err

@@ -29,8 +29,10 @@ func (d *database) flags(cmd *cobra.Command, data string) {
 	f.StringVar(&d.db, "db", "", "PostgreSQL database in place of a directory, such as postgres://takt@host/takt?sslmode=verify-full; what it leaves out comes "+
 		"from the PG* variables. Keep the password out of it: whoever may list processes reads it here")
 	f.StringVar(&d.file, "db-file", "", "file with that address, which then may hold the password")
-	alsoEnv(f, "data", "db", "db-file")
 }
+
+// env lets the environment say which, too.
+func (d *database) env(cmd *cobra.Command) { alsoEnv(cmd.Flags(), "data", "db", "db-file") }
 
 // choose fills in which of them is meant. What is given on the command line goes before the environment.
 func (d *database) choose(cmd *cobra.Command, cfg *app.Config) error {

@@ -61,6 +61,7 @@ func TestChooseDatabase(t *testing.T) {
 		var d database
 		cmd := &cobra.Command{Use: "x"}
 		d.flags(cmd, "directory")
+		d.env(cmd)
 		var said strings.Builder
 		cmd.SetErr(&said)
 		cmd.SetOut(io.Discard)

@@ -50,6 +50,7 @@ func migrateCommand(cmd *cobra.Command, run func(cmd *cobra.Command, cfg app.Con
 		return run(cmd, cfg, format)
 	}
 	where.flags(cmd, "data directory of the server")
+	where.env(cmd)
 	addOutput(cmd, &format)
 	return cmd
 }

@@ -108,13 +108,17 @@ func (g *global) token() (string, error) {
 	}
 	f, err := os.Open(g.tokenFile)
 	if err != nil {
-		return "", usage(fmt.Sprintf("--token-file: %v", err))
+		return "", badToken(fmt.Sprintf("--token-file: %v", err))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, mostToken+1))
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", usage(fmt.Sprintf("--token-file %s: %v", g.tokenFile, err))
+		return "", badToken(fmt.Sprintf("--token-file %s: %v", g.tokenFile, err))
 	}
 	return checkToken("--token-file "+g.tokenFile, string(text), false)
+}
+
+func badToken(what string) error {
+	return &failure{code: exitUsage, what: what, todo: "a token is one line without spaces, as the server's file has it; name a file that you may read"}
 }
 
 const mostToken = 4096 // bytes
@@ -124,7 +128,7 @@ func checkToken(from, text string, optional bool) (string, error) {
 	token := strings.TrimSpace(text)
 	bad := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 	if token == "" && !optional || len(text) > mostToken || bad {
-		return "", usage(fmt.Sprintf("%s: it must hold one token of visible ASCII characters, at most %d", from, mostToken))
+		return "", badToken(fmt.Sprintf("%s: it must hold one token of visible ASCII characters, at most %d", from, mostToken))
 	}
 	return token, nil
 }

@@ -54,6 +54,7 @@ that another server uses is refused with exit code 5.`,
 		},
 	}
 	where.flags(cmd, "directory of the database; made when it is missing")
+	where.env(cmd)
 	f := cmd.Flags()
 	f.StringVar(&cfg.DatabaseLoss, "db-loss", "tail", "what a failover of PostgreSQL may forget: tail, the newest commits; none, when replication is synchronous. "+
 		"With none servers go on at once after it; otherwise nothing is granted until leases that were forgotten have ended (20s)")
@@ -74,6 +75,7 @@ func networkFlags(f *pflag.FlagSet, cfg *app.Config) {
 	f.StringVar(&cfg.TLSCert, "tls-cert", "", "PEM file of the certificate: the server speaks HTTPS (TLS 1.2 or newer) only")
 	f.StringVar(&cfg.TLSKey, "tls-key", "", "PEM file of its key")
 	f.IntVar(&cfg.Connections, "max-connections", 0, "connections open at once; what comes beyond is closed (default 10000)")
+	refuseZero(f, "max-connections")
 	alsoEnv(f, "listen", "server-name", "advertise", "peer-ca", "worker-token-file", "tls-cert", "tls-key", "max-connections")
 }
 
@@ -82,6 +84,7 @@ func leaseFlags(f *pflag.FlagSet, lease *partition.Lease) {
 	f.DurationVar(&lease.Beat, "beat", 0, "how often workers beat (default a fifth of the lease)")
 	f.DurationVar(&lease.Margin, "margin", 0, "workers stop this much before a lease ends (default a tenth of the lease)")
 	f.DurationVar(&lease.OwnerTTL, "owner-ttl", 0, "length of a server's lease of a partition (default 5s, at most a third of the worker's)")
+	refuseZero(f, "lease-ttl", "beat", "margin", "owner-ttl")
 	alsoEnv(f, "lease-ttl", "beat", "margin", "owner-ttl")
 }
 

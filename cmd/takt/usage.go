@@ -20,7 +20,7 @@ func flagFault(err error) error {
 		"duration": "a length of time such as 90s, 10m or 2h30m", "bool": "true or false"}[bad.GetFlag().Value.Type()]
 	_, ours := bad.GetFlag().Value.(keepFlag) // words of our own
 	switch {
-	case must == "" || ours:
+	case must == "" || ours || errors.Is(bad.Unwrap(), errZero):
 		return usage(fmt.Sprintf("--%s %q: %v", bad.GetFlag().Name, bad.GetValue(), bad.Unwrap()))
 	case errors.Is(err, strconv.ErrRange):
 		must += ", and this one is too large or too small"

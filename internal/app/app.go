@@ -84,7 +84,8 @@ func (a *App) assemble(ctx context.Context) error {
 	}
 	if a.listener == nil {
 		if a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen); err != nil {
-			return job.Errorf(job.KindConflict, "listen_failed", "the server cannot listen on %s", cfg.Listen).WithField("listen").WithCause(err)
+			return job.Errorf(job.KindConflict, "listen_failed", "the server cannot listen on %s", cfg.Listen).WithField("listen").
+				WithHint("give --listen an address of this machine with a port that no other program has; port 0 takes a free one").WithCause(err)
 		}
 	}
 	a.nameServer()

@@ -50,6 +50,12 @@ func (c Config) checkCluster() error {
 		return job.Errorf(job.KindInvalid, "bad_advertise", "%q is no address at which other servers could call this one", c.Advertise).WithField("advertise").
 			WithHint("write http://host:port or https://host:port")
 	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return job.Errorf(job.KindInvalid, "bad_advertise", "%s is no port: it must be 1 to 65535", port).WithField("advertise").
+				WithHint("give the port at which the other servers reach this one")
+		}
+	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsUnspecified() {
 		return job.Errorf(job.KindInvalid, "bad_advertise", "%s is no address of one machine", u.Host).WithField("advertise").
 			WithHint("give the address of this machine as the other servers see it")
@@ -63,7 +69,8 @@ func (c Config) peerPool() (*x509.CertPool, error) {
 		return nil, nil
 	}
 	bad := func(format string, args ...any) *job.Error {
-		return job.Errorf(job.KindInvalid, "bad_peer_ca", format, args...).WithField("peerCa")
+		return job.Errorf(job.KindInvalid, "bad_peer_ca", format, args...).WithField("peerCa").
+			WithHint("give --peer-ca a PEM file that this user may read, with the certificates that vouch for the other servers; without it the system's do")
 	}
 	f, err := os.Open(c.PeerCA)
 	if err != nil {

@@ -85,7 +85,8 @@ func readToken(path, field string) (string, error) {
 		return "", nil
 	}
 	bad := func(format string, args ...any) *job.Error {
-		return job.Errorf(job.KindInvalid, "bad_token_file", format, args...).WithField(field)
+		return job.Errorf(job.KindInvalid, "bad_token_file", format, args...).WithField(field).
+			WithHint("name a file that this user may read, with one line: the token, such as the output of `openssl rand -hex 32`")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -100,7 +101,7 @@ func readToken(path, field string) (string, error) {
 	case len(raw) > maxToken:
 		return "", bad("%s is larger than %d bytes: is it a token file?", path, maxToken)
 	case token == "":
-		return "", bad("%s is empty", path).WithHint("write a long random text into it, such as the output of `openssl rand -hex 32`")
+		return "", bad("%s is empty", path)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", bad("the token in %s has spaces or characters that a header cannot carry", path)
 	}
