@@ -24,7 +24,7 @@ type missedRange struct {
 type missedList struct {
 	Items   []missedRange   `json:"items"`
 	Started []takt.Backfill `json:"started,omitempty"`
-	Unable  []string        `json:"unable,omitempty"`  // jobs with ranges that no backfill can run, for they have no schedule
+	Unable  []string        `json:"unable,omitempty"`  // jobs with ranges that no backfill can run, for they have no schedule, or are deleted
 	Changed []misfit        `json:"changed,omitempty"` // that were not started, for the job has other instants there now
 }
 

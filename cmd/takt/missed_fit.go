@@ -46,7 +46,7 @@ func fits(ctx context.Context, c *takt.Client, list *missedList, spans []jobSpan
 	for _, s := range spans {
 		changed, err := changedIn(ctx, c, list, s)
 		switch {
-		case codeIs(err, "no_schedule"): // the others can be run all the same
+		case codeIs(err, "no_schedule"), codeIs(err, "job_not_found"): // the others can be run all the same; a job may be deleted by now
 			if !slices.Contains(list.Unable, s.job) {
 				list.Unable = append(list.Unable, s.job)
 			}
@@ -178,7 +178,7 @@ const namedMost = 5
 func notStarted(list *missedList) error {
 	var what, todo []string
 	if len(list.Unable) > 0 {
-		what = append(what, fmt.Sprintf("what these jobs missed cannot be run as a backfill: %s (they have no schedule that names instants)", strings.Join(list.Unable, ", ")))
+		what = append(what, fmt.Sprintf("what these jobs missed cannot be run as a backfill: %s (they have no schedule that names instants, or are deleted)", strings.Join(list.Unable, ", ")))
 		todo = append(todo, "of a job that runs after others, `takt backfill` the one it runs after, or `takt trigger` it; `takt rerun` runs an execution that was dropped")
 	}
 	if n := len(list.Changed); n > 0 {

@@ -55,13 +55,14 @@ func (l *line) ask(ctx context.Context, body []byte) (made int, err error) {
 		}
 		l.in = bufio.NewReader(l.conn)
 	}
-	defer context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(time.Unix(1, 0)) })()
-	if err = l.conn.SetDeadline(time.Now().Add(linePatience)); err != nil {
+	conn := l.conn // what ends the context may come when the line has been closed
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	if err = conn.SetDeadline(time.Now().Add(linePatience)); err != nil {
 		return 0, err
 	}
 	l.out = append(strconv.AppendInt(append(l.out[:0], l.head...), int64(len(body)), 10), "\r\n\r\n"...)
 	l.out = append(l.out, body...)
-	if _, err = l.conn.Write(l.out); err != nil {
+	if _, err = conn.Write(l.out); err != nil {
 		return 0, err
 	}
 	resp, err := http.ReadResponse(l.in, nil)

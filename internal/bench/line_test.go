@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/taktsched/takt"
 )
@@ -61,6 +62,22 @@ func TestLine(t *testing.T) {
 	cancel()
 	if err := ask(gone, []int64{8}); err == nil {
 		t.Error("a request of a caller that has gone was made")
+	}
+}
+
+// The end of a run may come while a line is being closed: one of them once took the whole process with it.
+func TestLineClosedAtTheEnd(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer srv.Close()
+	l := newLoad(&Config{Server: srv.URL, Namespace: "bench", Payload: 50}, nil, newTally(1), []string{"noop"})
+	for range 200 {
+		ctx, cancel := context.WithCancel(t.Context())
+		ask, end := l.asker()
+		time.AfterFunc(time.Millisecond, cancel)
+		if err := ask(ctx, []int64{1}); err == nil {
+			t.Error("a request that nobody answered was made")
+		}
+		end()
 	}
 }
 

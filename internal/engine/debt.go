@@ -301,24 +301,39 @@ func (e *Engine) giveUpAll(u job.UID, kind job.DecisionKind, why job.Reason) {
 	for _, x := range all {
 		if x.cursor.Owed != 0 {
 			e.about = x.about()
-			e.giveUp(x.def, x.sched, &x.cursor, kind, why)
+			e.giveUp(x.def, x.sched, &x.cursor, kind, why, nil)
 			e.writeCursor(x.cursor)
 		}
 	}
 	e.paid(u, all)
 }
 
-// giveUp decides what one schedule owes. Those that it does not run do not count as its runs.
-func (e *Engine) giveUp(def *job.Definition, s schedule.Schedule, c *job.Cursor, kind job.DecisionKind, why job.Reason) {
+// giveUp decides what one schedule owes, but for instants that run all the same (nil: none does). Those that it does not run do not
+// count as its runs.
+func (e *Engine) giveUp(def *job.Definition, s schedule.Schedule, c *job.Cursor, kind job.DecisionKind, why job.Reason, runs func(at job.Instant) bool) {
 	for c.Owed != 0 {
-		n, to := 1, c.OwedTo // when the schedule is not known any more
+		part, n := job.InstantRange{From: c.Owed, To: c.OwedTo}, 1 // when the schedule is not known any more
 		if s != nil {
-			if counted, _, _ := schedule.Count(s, c.Owed.Add(-time.Millisecond).Time(), to.Time(), job.MaxCatchUp); counted > 0 {
-				n = counted
-			}
+			part.To, n = 0, 0
 		}
-		e.decide(def, c.Schedule, kind, why, c.Owed, to, int64(n))
-		c.Runs -= int64(n)
+		flush := func() {
+			if n > 0 {
+				e.decide(def, c.Schedule, kind, why, part.From, part.To, int64(n))
+				c.Runs -= int64(n)
+			}
+			n = 0
+		}
+		for at := c.Owed; s != nil && at != 0 && at <= c.OwedTo; at = nextAfter(s, at) {
+			if runs != nil && runs(at) {
+				flush()
+				continue
+			}
+			if n++; n == 1 {
+				part.From = at
+			}
+			part.To = at
+		}
+		flush()
 		c.OwesOn(0)
 	}
 }

@@ -144,9 +144,11 @@ func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
 }
 
 // settleDebts decides what a job owes and will not run: it is paused or disabled, or the schedule that owes it is not
-// there any more as it was. What an unchanged schedule owes runs on.
+// there any more as it was. What an unchanged schedule owes runs on; that has no decision, whoever owed it as well (R4).
 func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 	def := entry.Definition
+	var goes []job.Cursor
+	olds, stay := map[string]*job.Definition{}, map[string]job.Cursor{}
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed == 0 {
 			continue
@@ -155,14 +157,23 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 		if entry.Past != nil && c.Stamp != old.Stamp() {
 			old = entry.Past.stamped(old, c.Stamp)
 		}
-		kind, why := job.DecisionMissed, job.ReasonMisfireGiven
-		switch {
-		case def.Pause.Covers(e.now.Wall):
-			kind, why = job.DecisionSkipped, job.ReasonPaused
-		case !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def):
+		if !def.Pause.Covers(e.now.Wall) && !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def) {
+			stay[c.Schedule] = c
 			continue
 		}
-		e.giveUp(old, scheduleOf(old, c.Schedule), &c, kind, why)
+		goes, olds[c.Schedule] = append(goes, c), old
+	}
+	runs := func(at job.Instant) bool {
+		for id, c := range stay {
+			if c.Owes(at) && schedule.Matches(scheduleOf(def, id), at.Time()) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, c := range goes {
+		old := olds[c.Schedule]
+		e.giveUp(old, scheduleOf(old, c.Schedule), &c, job.DecisionMissed, job.ReasonMisfireGiven, runs)
 		cursors[c.Schedule] = c
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.writeCursor(c)
