@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -67,7 +68,10 @@ func TestLine(t *testing.T) {
 
 // The end of a run may come while a line is being closed: one of them once took the whole process with it.
 func TestLineClosedAtTheEnd(t *testing.T) {
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only behind it the server notes that the caller goes
+		<-r.Context().Done()
+	}))
 	defer srv.Close()
 	l := newLoad(&Config{Server: srv.URL, Namespace: "bench", Payload: 50}, nil, newTally(1), []string{"noop"})
 	for range 200 {
