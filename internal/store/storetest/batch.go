@@ -273,8 +273,8 @@ func (h *history) bookkeeping(b *engine.Batch, p int) {
 			c.Next = h.instant() / 100 * 100 // so that many are due together
 			c.Held = h.instant() * job.Instant(h.rng.IntN(2))
 			c.Owed, c.OwedTo, c.Runs, c.Failures = h.instant()*job.Instant(h.rng.IntN(2)), h.instant(), h.rng.Int64N(9), h.rng.IntN(9)
-			if c.Owed != 0 && h.rng.IntN(3) == 0 {
-				c.Owe(job.InstantRange{From: h.instant(), To: noon * 2})
+			if c.Owed != 0 && c.Runs%3 == 0 {
+				c.Owe(job.InstantRange{From: c.OwedTo + 7, To: noon * 2})
 			}
 			b.Cursors = append(b.Cursors, c)
 		case 4:
