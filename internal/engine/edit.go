@@ -187,7 +187,10 @@ func (e *Engine) owesSame(c *job.Cursor, old, newest *job.Definition) bool {
 		return true
 	}
 	x, y := scheduleOf(old, c.Schedule), scheduleOf(newest, c.Schedule)
-	return !slices.ContainsFunc(c.OwedRanges(), func(r job.InstantRange) bool { return !e.sameInstants(x, y, r.From-1, r.To) })
+	return !slices.ContainsFunc(c.OwedRanges(), func(r job.InstantRange) bool {
+		left := job.MaxCatchUp + 1 // a range has no more
+		return !e.sameInstants(x, y, r.From-1, r.To, &left)
+	})
 }
 
 // under is the revision that a cursor was computed from. (An earlier entry of the page may have taken the newest one in.)

@@ -155,7 +155,7 @@ func (p *Past) stamped(def *job.Definition, stamp int64) *job.Definition {
 
 // meansSame tells that a version has the instants that the newest has. What is compared does not depend on how far the
 // version is settled, so that each step judges alike.
-func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[string]job.Cursor) bool {
+func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[string]job.Cursor, left *int) bool {
 	if newest.Deleted != nil || newest.Spec.Disabled || v.def.Spec.Disabled || !reflect.DeepEqual(v.def.Spec.Schedules, newest.Spec.Schedules) {
 		return false
 	}
@@ -169,19 +169,22 @@ func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[strin
 		if after == 0 {
 			after = max(cursors[s.ID].Next, 1) - 1
 		}
-		if changed && s.Delay == 0 && !e.sameInstants(scheduleOf(v.def, s.ID), scheduleOf(newest, s.ID), after, v.to) {
+		if changed && s.Delay == 0 && !e.sameInstants(scheduleOf(v.def, s.ID), scheduleOf(newest, s.ID), after, v.to, left) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameInstants compares two schedules in (after, to], as far as the step may walk.
-func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant) bool {
+// sameInstants compares two schedules in (after, to]. left bounds the instants that may be looked at yet; what lies behind them counts as
+// different. It is not the step's bound, for what else a step does must not decide about a job, and what is compared leaves it all
+// of that for what comes of it.
+func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant, left *int) bool {
 	if x == nil || y == nil {
 		return false
 	}
-	for at := after.Time(); e.step.walked < walkMax*e.cfg.CatchUpMax; e.step.walked++ {
+	for at := after.Time(); *left > 0; *left-- {
+		e.step.compared++
 		a, some := x.Next(at)
 		b, other := y.Next(at)
 		some, other = some && job.InstantOf(a) <= to, other && job.InstantOf(b) <= to
@@ -218,7 +221,7 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 	case n == 0:
 		return min(written(newest), e.now.Wall), true
 	default:
-		for n > 0 && e.meansSame(&versions[n-1], newest, cursors) {
+		for left := walkMax * e.cfg.CatchUpMax; n > 0 && e.meansSame(&versions[n-1], newest, cursors, &left); {
 			n--
 		}
 	}

@@ -1,0 +1,101 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/taktsched/takt/internal/job"
+)
+
+// played is a scenario of which the committed rows are judged.
+type played struct {
+	*scenario
+	t *testing.T
+}
+
+func playedBy(t *testing.T, lines ...string) *played {
+	t.Helper()
+	p := &played{newScenario(), t}
+	p.do(lines...)
+	return p
+}
+
+func (p *played) do(lines ...string) {
+	p.t.Helper()
+	for _, line := range lines {
+		if _, err := p.run(line); err != nil {
+			p.t.Fatalf("%s: %v", line, err)
+		}
+	}
+}
+
+// fates are the execution and the decisions of an instant, in seconds since the start.
+func (p *played) fates(name string, second int) (all []string) {
+	at := wallStart + job.Instant(second*1000)
+	for _, rows := range []map[job.ExecutionID]*record{p.db.live, p.db.history} {
+		for _, x := range rows {
+			if x.row.Job == name && x.row.PlannedAt == at {
+				all = append(all, string(x.row.Trigger))
+			}
+		}
+	}
+	for _, d := range p.db.decisions {
+		if d.Name == name && d.From <= at && at <= d.To {
+			all = append(all, string(d.Reason))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// owed are the ranges that the schedule main of a job owes, in seconds since the start.
+func (p *played) owed(name string) string {
+	var all []string
+	for _, c := range p.db.cursors {
+		if p.names.jobs[c.Job] != name || c.Schedule != job.MainSchedule {
+			continue
+		}
+		for _, r := range c.OwedRanges() {
+			all = append(all, fmt.Sprintf("%d-%d", (r.From-wallStart)/1000, (r.To-wallStart)/1000))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// TestCalendarLeavesDebtsOfMany: a change that leaves instants as they are keeps what is owed of them, however much there is of
+// it, and however many jobs keep to the calendar. It once kept what a step could walk, and gave up the rest.
+func TestCalendarLeavesDebtsOfMany(t *testing.T) {
+	lines := []string{"config misfire=10s owner=2s catchup=3", "calendar hol closed=2026-02-02"}
+	for i := range 4 {
+		lines = append(lines, fmt.Sprintf("job j%d cron=*/2_*_*_*_*_* calendars=hol misfire=all limit=1000 overlap=skip handler=h%d", i, i))
+	}
+	p := playedBy(t, append(lines, "worker A slots=9 handlers=h0,h1,h2,h3 lives work=50h", "advance 2s quiet", "pause 40s", "reload", "advance 1s quiet")...)
+	owed := p.owed("j0")
+	p.do("calendar hol closed=2026-02-03 unread", "inbox", "advance 5s quiet")
+	for i := range 4 {
+		if have := p.owed(fmt.Sprintf("j%d", i)); have != owed || owed == "" {
+			t.Errorf("j%d owed %s, and owes %q", i, owed, have)
+		}
+	}
+	if len(p.db.inbox) > 0 {
+		t.Errorf("%d entries stay", len(p.db.inbox))
+	}
+}
+
+// TestCalendarChangedAfterALongOutage: the instants of a long outage are compared in as many steps as that wants. It once took the
+// whole bound of a step for it, at each step, and left nothing for a decision: the change was never in force.
+func TestCalendarChangedAfterALongOutage(t *testing.T) {
+	p := playedBy(t, "config misfire=10s owner=2s catchup=3", "calendar hol closed=2026-02-02",
+		"job j cron=*_*_*_*_*_* calendars=hol misfire=once overlap=allow", "advance 2s quiet", "pages off", "reload", "pause 60s",
+		"calendar hol closed=2026-02-03 unread", "pause 1s", "inbox", "pages on", "advance 5s quiet")
+	if len(p.db.inbox) > 0 {
+		t.Fatalf("%d entries stay", len(p.db.inbox))
+	}
+	for second := 1; second <= 67; second++ {
+		if fates := p.fates("j", second); len(fates) != 1 {
+			t.Errorf("%d has %v", second, fates)
+		}
+	}
+}
