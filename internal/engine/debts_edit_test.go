@@ -99,3 +99,46 @@ func TestCalendarChangedAfterALongOutage(t *testing.T) {
 		}
 	}
 }
+
+// TestCalendarMeetsOutage: a change of a calendar arrives in the very step that makes debts of what was missed after it was written.
+func TestCalendarMeetsOutage(t *testing.T) {
+	p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-02-02",
+		"job j cron=*/2_*_*_*_*_* calendars=hol misfire=all limit=1000 overlap=allow", "advance 3s quiet",
+		"calendar hol closed=2026-01-01 unread", "pause 30s together", "inbox", "end", "advance 5s quiet")
+	for second := 4; second <= 22; second += 2 {
+		if fates := p.fates("j", second); len(fates) != 1 {
+			t.Errorf("%d has %v", second, fates)
+		}
+	}
+}
+
+// TestCalendarChangedWithTheJob: what is owed is judged by the calendars of its own schedule, not by how many revisions all calendars
+// of the job have together: an edit that takes one away may hide the change of another one.
+func TestCalendarChangedWithTheJob(t *testing.T) {
+	p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-02-02", "calendar ops closed=2026-02-02",
+		"job j cron=*/2_*_*_*_*_* calendars=hol cron2=30_12_*_*_* calendars2=ops misfire=all limit=1000 overlap=skip",
+		"worker A slots=4 lives work=20s", "advance 3s quiet", "pause 30s", "reload", "advance 500ms quiet",
+		"calendar hol closed=2026-01-01 unread",
+		"job j cron=*/2_*_*_*_*_* calendars=hol cron2=30_12_*_*_* misfire=all limit=1000 overlap=skip unread", "inbox", "advance 60s quiet")
+	for second := 4; second <= 22; second += 2 {
+		if fates := p.fates("j", second); !slices.Equal(fates, []string{"misfire_given_up"}) {
+			t.Errorf("%d has %v", second, fates)
+		}
+	}
+}
+
+// TestDeletedJobOwesByTheCalendarOfThen: what a job owes when it is deleted are instants of the calendar by which they were missed.
+func TestDeletedJobOwesByTheCalendarOfThen(t *testing.T) {
+	p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-02-02",
+		"job j cron=*/2_*_*_*_*_* calendars=hol misfire=all limit=1000 overlap=skip", "worker A slots=4 lives work=50h", "advance 3s quiet",
+		"pause 30s", "reload", "advance 1s quiet")
+	if p.owed("j") != "4-22" {
+		t.Fatalf("owes %s", p.owed("j"))
+	}
+	p.do("calendar hol closed=2026-01-01 unread", "delete j", "advance 1s quiet")
+	for second := 4; second <= 22; second += 2 {
+		if fates := p.fates("j", second); !slices.Equal(fates, []string{"job_deleted"}) {
+			t.Errorf("%d has %v", second, fates)
+		}
+	}
+}

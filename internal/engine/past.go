@@ -65,7 +65,7 @@ func onceSince(c *job.Cursor, def *job.Definition) bool {
 }
 
 // WantsPast tells a store that the entry needs Past: its job was changed, and older versions may have instants that nobody
-// planned. With one change, nothing was due before it unless Next is; but what is owed is of the calendars that were. A job
+// planned. With one change, nothing was due before it unless Next is; but what is owed is of the calendars that were (owesOld). A job
 // without a cursor was never planned.
 func (entry *Entry) WantsPast() bool {
 	def := entry.Definition
@@ -74,7 +74,7 @@ func (entry *Entry) WantsPast() bool {
 	}
 	for i := range entry.Cursors {
 		c := unmarked(entry.Cursors[i])
-		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || c.Owed != 0 && c.Stamp != def.Stamp()) {
+		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || entry.owesOld(&c)) {
 			return true
 		}
 	}
@@ -135,22 +135,37 @@ func (p *Past) asOf(def *job.Definition, at job.Instant) *job.Definition {
 	return &was
 }
 
-// stamped gives a revision its calendars as they were when its stamp was this one: the changes since are taken back, the
-// newest first.
+// stamped gives a revision its calendars as they were when its stamp was this one: the changes since are taken back one by one, the
+// newest first. A stamp that is still higher tells that there is no older one.
 func (p *Past) stamped(def *job.Definition, stamp int64) *job.Definition {
 	at := written(def)
 	for i := range p.Calendars {
 		at = max(at, p.Calendars[i].UpdatedAt)
 	}
 	was := p.asOf(def, at)
-	for was.Stamp() > stamp && written(was) > was.UpdatedAt {
-		before := p.asOf(def, written(was)-1)
-		if before.Stamp() == was.Stamp() {
-			break // there is no older one
+	for was.Stamp() > stamp {
+		var last, before *job.Calendar
+		for _, name := range def.Spec.Calendars() {
+			c := was.Calendars[name]
+			if older := p.before(c); older != nil && c.UpdatedAt >= def.UpdatedAt && (last == nil || c.UpdatedAt > last.UpdatedAt) {
+				last, before = c, older
+			}
 		}
-		was = before
+		if last == nil {
+			break
+		}
+		was.Calendars[last.Name] = before
 	}
 	return was
+}
+
+// before is the revision of a calendar before another one; nil: it is not known.
+func (p *Past) before(c *job.Calendar) *job.Calendar {
+	i := slices.IndexFunc(p.Calendars, func(x job.Calendar) bool { return c != nil && x.Name == c.Name && x.Revision < c.Revision })
+	if i < 0 {
+		return nil
+	}
+	return &p.Calendars[i]
 }
 
 // meansSame tells that a version has the instants that the newest has. What is compared does not depend on how far the
