@@ -142,3 +142,30 @@ func TestDeletedJobOwesByTheCalendarOfThen(t *testing.T) {
 		}
 	}
 }
+
+// TestCalendarOpenedWhileNobodyPlans: what a change opens is due from its writing on, also when it was changed again since, or the job owes
+// something: all that is the same between two versions when nothing was due before is no reason to leave it out.
+func TestCalendarOpenedWhileNobodyPlans(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"once":  {"pause 5s", "calendar hol closed=2026-02-02 unread", "pause 40s"},
+		"twice": {"pause 5s", "calendar hol closed=2026-02-02 unread", "pause 20s", "calendar hol closed=2026-02-03 unread", "pause 20s"},
+	} {
+		p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-01-01",
+			"job j cron=*/2_*_*_*_*_* calendars=hol misfire=all limit=1000 overlap=allow", "advance 1s quiet", "pages off", "reload")
+		p.do(append(lines, "inbox", "pages on", "advance 5s quiet")...)
+		for second := 8; second <= 44; second += 2 {
+			if fates := p.fates("j", second); len(fates) != 1 {
+				t.Errorf("%s: %d has %v", name, second, fates)
+			}
+		}
+	}
+	p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-01-01",
+		"job j cron=*/2_*_*_*_*_* calendars=hol cron2=*/5_*_*_*_*_* misfire=once overlap=skip", "worker A slots=1 lives work=50h",
+		"advance 6s quiet", "pause 30s", "reload", "advance 100ms quiet", "pages off", "reload", "pause 5s", "calendar hol closed=2026-02-02 unread", "pause 35s",
+		"inbox", "pages on", "advance 5s quiet")
+	for second := 42; second <= 64; second += 2 {
+		if fates := p.fates("j", second); len(fates) == 0 {
+			t.Errorf("owing: %d has no fate", second)
+		}
+	}
+}

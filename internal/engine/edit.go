@@ -25,7 +25,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
 	}
-	from, done := e.settlePast(entry, cursors, held)
+	from, still, done := e.settlePast(entry, cursors, held)
 	if !done {
 		return false
 	}
@@ -46,7 +46,11 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
 		c.Failures = failures
-		e.replan(def, s, c, last, from, entry.runsStill(s.ID))
+		begin := from
+		if still && c.Next != 0 && c.Next <= from {
+			begin = 0
+		}
+		e.replan(def, s, c, last, begin, entry.runsStill(s.ID))
 	}
 	e.due.debts.of(def.UID, e.due.jobs[def.UID])
 	kept := len(def.Spec.Schedules) > 0

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -215,9 +216,10 @@ func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant, lef
 }
 
 // settlePast decides the instants of old versions that nobody planned, up to from: behind it planning goes on under the
-// newest revision. 0: with the cursors as they are. held: a pause of the job held back what was due until now. done is
-// false when more is left for the next step; the entry stays in the inbox.
-func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held bool) (from job.Instant, done bool) {
+// newest revision. 0: with the cursors as they are. still: nothing of them was decided, so what they have due up to from is due still.
+// held: a pause of the job held back what was due until now. done is false when more is left for the next step; the entry stays in
+// the inbox.
+func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held bool) (from job.Instant, still, done bool) {
 	newest, base, old := entry.Definition, job.Cursor{}, len(cursors) == 0
 	for _, c := range sortedCursors(cursors) {
 		if isOld(&c, newest) && (!old || c.Revision < base.Revision || c.Revision == base.Revision && c.Stamp < base.Stamp) {
@@ -225,7 +227,7 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 		}
 	}
 	if !old {
-		return 0, true
+		return 0, true, true
 	}
 	versions := entry.Past.versions(&base, newest)
 	n := len(versions)
@@ -234,14 +236,14 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 		versions = append(versions, version{newest, written(newest), e.now.Wall})
 		n++
 	case n == 0:
-		return min(written(newest), e.now.Wall), true
+		return min(written(newest), e.now.Wall), false, true
 	default:
 		for left := walkMax * e.cfg.CatchUpMax; n > 0 && e.meansSame(&versions[n-1], newest, cursors, &left); {
 			n--
 		}
 	}
 	if n == 0 {
-		return versions[0].from, true
+		return min(cmp.Or(versions[0].from, versions[0].to), e.now.Wall), true, true
 	}
 	moved := map[string]job.Cursor{}
 	if base.Revision == 0 {
@@ -253,10 +255,10 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 				e.unfollow(dueKey{c.Job, c.Schedule})
 				e.writeCursor(c)
 			}
-			return 0, false
+			return 0, false, false
 		}
 	}
-	return min(versions[n-1].to, e.now.Wall), true
+	return min(versions[n-1].to, e.now.Wall), false, true
 }
 
 // firstCursors are what the first version would have had, when it was never taken in.

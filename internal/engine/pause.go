@@ -190,7 +190,7 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		return false
 	}
 	withNew(def, cursors)
-	from, done := e.settlePast(entry, cursors, held)
+	from, _, done := e.settlePast(entry, cursors, held)
 	if !done {
 		return false
 	}
