@@ -14,7 +14,7 @@ type debtor struct {
 	*scenario
 	dice *rand.Rand
 	log  []string
-	owed map[dueInstant]bool // whatever was ever seen to be owed
+	owed map[dueInstant]bool // whatever was ever seen to be owed, or held by a pause
 	text string              // of the job
 	gone bool
 }
@@ -36,7 +36,7 @@ func (g *debtor) do(format string, args ...any) error {
 func (g *debtor) look() {
 	for _, c := range g.db.cursors {
 		def := g.db.revision(c.Job, c.Revision)
-		if c.Owed == 0 || def == nil {
+		if c.Owed == 0 && c.Held == 0 || def == nil {
 			continue
 		}
 		then := *def
@@ -56,13 +56,37 @@ func (g *debtor) look() {
 			if err != nil {
 				panic(err)
 			}
-			for _, r := range c.OwedRanges() {
+			all := c.OwedRanges()
+			if c.Held != 0 {
+				all = append(all, job.InstantRange{From: c.Held, To: g.heldTo(&c)})
+			}
+			for _, r := range all {
 				for at, ok := line.Next((r.From - 1).Time()); ok && job.InstantOf(at) <= r.To; at, ok = line.Next(at) {
 					g.owed[dueInstant{c.Schedule, job.InstantOf(at)}] = true
 				}
 			}
 		}
 	}
+}
+
+// heldTo is how far a cursor holds instants of the calendars that it knows.
+func (g *debtor) heldTo(c *job.Cursor) job.Instant {
+	to, stamp := g.wall(), max(c.Stamp, ^c.Stamp)
+	if c.Next != 0 {
+		to = min(to, c.Next-1)
+	}
+	if all := g.db.calendars["hol"]; int(stamp) < len(all) {
+		to = min(to, all[stamp].UpdatedAt)
+	}
+	if next := g.db.revision(c.Job, c.Revision+1); next != nil {
+		to = min(to, next.UpdatedAt)
+	}
+	if d := g.db.newest(c.Job); d.Deleted != nil {
+		to = min(to, d.Deleted.At)
+	} else if d.Pause == nil { // it was resumed, which was not taken in
+		to = 0
+	}
+	return to
 }
 
 // judge says what is wrong with the fate of an instant; "": nothing.
@@ -85,7 +109,7 @@ func (g *debtor) judge(i dueInstant) string {
 	if made == 1 && len(decided) == 0 || made == 0 && len(decided) > 0 { // another schedule that owed it as well may have decided it alone
 		return ""
 	}
-	return fmt.Sprintf("%s of %s was owed, and has %d executions and %d decisions", instant(i.at), i.schedule, made, len(decided))
+	return fmt.Sprintf("%s of %s was owed or held, and has %d executions and %d decisions", instant(i.at), i.schedule, made, len(decided))
 }
 
 func (g *debtor) calendar() error {
@@ -113,10 +137,21 @@ func (g *debtor) turn() error {
 	case 2:
 		return g.edit()
 	case 3:
-		if err := g.do("suspend j unread"); err != nil {
-			return err
+		unread := []string{"", " unread"}
+		for _, line := range []string{"suspend j" + unread[g.dice.IntN(2)], "advance 4s quiet", "pause 9s", "", "advance 3s quiet", "resume j" + unread[g.dice.IntN(2)]} {
+			switch {
+			case g.dice.IntN(3) == 0 && !strings.HasPrefix(line, "resume"):
+			case line == "":
+				if err := g.calendar(); err != nil {
+					return err
+				}
+			default:
+				if err := g.do("%s", line); err != nil {
+					return err
+				}
+			}
 		}
-		return g.do("resume j%s", []string{"", " unread"}[g.dice.IntN(2)])
+		return nil
 	case 4, 5:
 		if err := g.do("pause %ds", 5+g.dice.IntN(30)); err != nil {
 			return err
@@ -157,8 +192,8 @@ func (g *debtor) lives() error {
 	return nil
 }
 
-// TestWhatIsOwedHasOneFate: whatever becomes of a job and of its calendars, each instant that it owed at any time ends as one execution
-// or one decision.
+// TestWhatIsOwedHasOneFate: whatever becomes of a job and of its calendars, each instant that it owed, or that a pause of it held, at any
+// time ends as one execution or one decision.
 func TestWhatIsOwedHasOneFate(t *testing.T) {
 	seen := 0
 	for seed := range uint64(120) {
@@ -171,7 +206,9 @@ func TestWhatIsOwedHasOneFate(t *testing.T) {
 		}
 		var still []job.InstantRange
 		for _, c := range g.db.cursors {
-			still = append(still, c.OwedRanges()...)
+			if still = append(still, c.OwedRanges()...); c.Held != 0 {
+				still = append(still, job.InstantRange{From: c.Held, To: g.wall()})
+			}
 		}
 		for i := range g.owed {
 			if what == "" && !inRanges(still, i.at) {

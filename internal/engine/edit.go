@@ -143,7 +143,7 @@ func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
 		if !written {
 			continue
 		}
-		if entry.Before == nil && (c.Held != 0 || c.Owed != 0) && c.Revision != entry.Definition.Revision || entry.Past == nil && entry.owesOld(&c) {
+		if entry.Before == nil && (c.Held != 0 || c.Owed != 0) && c.Revision != entry.Definition.Revision || entry.Past == nil && entry.leftOld(&c) {
 			return true
 		}
 	}
@@ -165,7 +165,7 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 		if c.Owed == 0 {
 			continue
 		}
-		old := entry.owedUnder(&c)
+		old := entry.then(&c)
 		if !def.Pause.Covers(e.now.Wall) && !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def) {
 			stay = append(stay, keeps{c.OwedRanges(), scheduleOf(def, c.Schedule)})
 			continue
@@ -215,13 +215,13 @@ func (entry *Entry) under(c *job.Cursor) *job.Definition {
 	return entry.Definition
 }
 
-// owesOld tells that calendars have changed since a cursor came to owe.
-func (entry *Entry) owesOld(c *job.Cursor) bool {
-	return c.Owed != 0 && c.Stamp != entry.under(c).Stamp()
+// leftOld tells that a cursor holds or owes instants and that calendars have changed since.
+func (entry *Entry) leftOld(c *job.Cursor) bool {
+	return (c.Held != 0 || c.Owed != 0) && c.Stamp != entry.under(c).Stamp()
 }
 
-// owedUnder is the revision that what a cursor owes is of, with its calendars as they were then.
-func (entry *Entry) owedUnder(c *job.Cursor) *job.Definition {
+// then is the revision that what a cursor holds or owes is of, with its calendars as they were then.
+func (entry *Entry) then(c *job.Cursor) *job.Definition {
 	old := entry.under(c)
 	if entry.Past != nil && c.Stamp != old.Stamp() {
 		return entry.Past.stamped(old, c.Stamp)

@@ -66,7 +66,7 @@ func onceSince(c *job.Cursor, def *job.Definition) bool {
 }
 
 // WantsPast tells a store that the entry needs Past: its job was changed, and older versions may have instants that nobody
-// planned. With one change, nothing was due before it unless Next is; but what is owed is of the calendars that were (owesOld). A job
+// planned. With one change, nothing was due before it unless Next is; but what is held or owed is of the calendars that were (leftOld). A job
 // without a cursor was never planned.
 func (entry *Entry) WantsPast() bool {
 	def := entry.Definition
@@ -75,7 +75,7 @@ func (entry *Entry) WantsPast() bool {
 	}
 	for i := range entry.Cursors {
 		c := unmarked(entry.Cursors[i])
-		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || entry.owesOld(&c)) {
+		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || entry.leftOld(&c)) {
 			return true
 		}
 	}
