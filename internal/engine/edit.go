@@ -174,7 +174,7 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 	}
 	runs := func(at job.Instant) bool {
 		return slices.ContainsFunc(stay, func(k keeps) bool {
-			return slices.ContainsFunc(k.owed, func(r job.InstantRange) bool { return r.From <= at && at <= r.To }) && schedule.Matches(k.s, at.Time())
+			return slices.ContainsFunc(k.owed, func(r job.InstantRange) bool { return r.From <= at && at <= r.To }) && k.s != nil && schedule.Matches(k.s, at.Time())
 		})
 	}
 	for _, c := range goes {
