@@ -313,24 +313,23 @@ func (x *Explanation) ahead(lines []line, names []string) {
 // silent is for an instant of the past, of a schedule, of which nothing is known.
 func (x *Explanation) silent(lines []line, names []string) {
 	ev := &x.Evidence
-	cursor := job.Cursor{}
-	if len(names) > 0 {
-		cursor = cursorOf(ev.Cursors, names[0])
-	}
+	held := ev.first(names, func(c *job.Cursor) bool { return c.Held != 0 && ev.At >= c.Held && (c.Next == 0 || ev.At < c.Next) })
+	owing := ev.first(names, func(c *job.Cursor) bool { return c.Owes(ev.At) })
+	due := ev.first(names, func(c *job.Cursor) bool { return c.Next != 0 && c.Next <= ev.At })
 	autoPaused := autoPaused(ev.Newest, ev.Cursors)
 	what, written := lastWritten(ev.InForce, ev.At)
 	newest := ev.InForce.Revision == ev.Newest.Revision && ev.Newest.Deleted == nil
 	switch p := ev.Newest.Pause; {
-	case newest && cursor.Held != 0 && ev.At >= cursor.Held && (cursor.Next == 0 || ev.At < cursor.Next):
+	case newest && held != nil:
 		if x.Reason = job.ReasonPaused; autoPaused != "" {
 			x.Reason = job.ReasonAutoPaused
 			x.say(VerdictHeld, "%s; it is recorded as skipped then", autoPaused)
 			return
 		}
 		x.say(VerdictHeld, "a pause holds it%s, %s; it is recorded as skipped when the pause ends", byPause(p), untilText(p))
-	case cursor.Owes(ev.At):
-		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
-	case newest && cursor.Next != 0 && cursor.Next <= ev.At:
+	case owing != nil:
+		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(owing.Owed))
+	case newest && due != nil:
 		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", span(ev.Now.Sub(ev.At)))
 		if why := firstOf(ev.Moving, ev.Unowned); why != "" {
 			x.Text += ": " + why

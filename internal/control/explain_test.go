@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,11 @@ func TestExplainVerdicts(t *testing.T) {
 	after := hourly
 	after.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Delay: time.Minute}}}
 	slow := revision(1, "01T00:00:30", after)
+	pair := hourly
+	pair.Schedules = append(slices.Clone(hourly.Schedules), job.Schedule{ID: "second", Spec: schedule.Spec{Cron: "0 * * * *"}})
+	both := revision(1, "01T00:00:30", pair)
+	pair.Schedules = pair.Schedules[1:]
+	less := revision(2, "10T10:00:00", pair)
 	now := at("10T10:20:00")
 	spent := func(runs int64, last string, next job.Instant) []job.Cursor {
 		return []job.Cursor{{Schedule: "main", Revision: 1, Last: at(last), Next: next, Runs: runs}}
@@ -114,6 +120,9 @@ func TestExplainVerdicts(t *testing.T) {
 		"will run":           {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "will_run", "in 40m0s"},
 		"will run, moving":   {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Moving: "the job moves"}, "will_run", "in 40m0s; the job moves"},
 		"owed":               {control.Evidence{At: at("10T07:00:00"), Newest: one, InForce: one, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
+		"owed by the other":  {control.Evidence{At: at("10T07:00:00"), Newest: both, InForce: both, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Last: at("10T09:00:00"), Next: at("10T11:00:00")}, {Schedule: "second", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
+		"due for the other":  {control.Evidence{At: at("10T10:00:00"), Newest: both, InForce: both, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Last: at("10T09:00:00")}, {Schedule: "second", Revision: 1, Last: at("10T09:00:00"), Next: at("10T10:00:00")}}, Unowned: "no server owns its partition at the moment"}, "due", "no server owns"},
+		"of one taken away":  {control.Evidence{At: at("10T07:00:00"), Newest: less, InForce: both, Cursors: []job.Cursor{{Schedule: "second", Revision: 2, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
 		"swept":              {control.Evidence{At: at("02T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Kept: at("03T00:00:00")}, "swept", "not kept so long"},
 		"not in force":       {control.Evidence{At: at("01T01:00:00"), Newest: one, InForce: revision(1, "01T00:59:58", hourly)}, "not_in_force", "written 2s before"},
 		"unexplained":        {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "unexplained", "should not be"},

@@ -69,6 +69,7 @@ type stepState struct {
 	pools      []*pool                        // something changed that may allow a grant
 	finishing  []*execution                   // the last open shard has ended
 	walked     int                            // instants that were missed
+	compared   int                            // instants of old and new versions of jobs
 }
 
 // execution is a live execution with all its shards.
