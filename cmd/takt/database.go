@@ -70,10 +70,16 @@ func (d *database) choose(cmd *cobra.Command, cfg *app.Config) error {
 
 var passwordPair = regexp.MustCompile(`(?i)(^|[\s?&])(ssl)?password\s*=\s*[^\s&]`)
 
-// hasPassword tells whether an address itself carries a secret.
+// hasPassword tells whether an address itself carries a secret. Its URL is read as the driver does, which ends what stands before the @ at
+// a / alone: net/url takes no ? and # there.
 func hasPassword(address string) bool {
-	if u, err := url.Parse(address); err == nil && u.User != nil {
-		if p, ok := u.User.Password(); ok && p != "" {
+	rest, isURL := strings.CutPrefix(address, "postgres://")
+	if !isURL {
+		rest, isURL = strings.CutPrefix(address, "postgresql://")
+	}
+	if i := strings.IndexAny(rest, "@/"); isURL && i >= 0 && rest[i] == '@' {
+		_, p, _ := strings.Cut(rest[:i], ":")
+		if _, err := url.PathUnescape(p); err == nil && p != "" {
 			return true
 		}
 	}

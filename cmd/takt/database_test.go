@@ -18,6 +18,9 @@ func TestHasPassword(t *testing.T) {
 		"postgres://u@h/d?sslmode=require":         false,
 		"postgres://u:@h/d":                        false,
 		"postgres://u:p@h/d":                       true,
+		"postgres://u:12?x#y@h/d":                  true, // the driver takes it, although net/url does not
+		"postgresql://u:a#b@h/d":                   true,
+		"postgres://h:1/d?x=a:b@c":                 false,
 		"postgres://u@h/d?password=p":              true,
 		"host=h user=u password=p":                 true,
 		"host=h user=u Password = 'p q'":           true,

@@ -57,7 +57,8 @@ func torn(dsn string) bool {
 func takesAt(text string) bool {
 	name, _, ok := strings.Cut(text, "=")
 	switch name {
-	case "user", "password", "sslpassword", "dbname", "host", "options", "application_name", "service", "search_path":
+	case "user", "password", "sslpassword", "dbname", "host", "options", "application_name", "service", "search_path",
+		"sslcert", "sslkey", "sslrootcert", "passfile", "servicefile", "krbspn": // names of files
 		return ok
 	}
 	return false

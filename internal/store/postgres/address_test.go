@@ -38,12 +38,14 @@ func TestTornAddress(t *testing.T) {
 		}
 	}
 	for dsn, want := range map[string]string{
-		"postgres://u:a%40b%2Fc@h:1/d":               "postgres h:1/d",
-		"postgres://u:a!$&'()*+,;=:b@h:1/d":          "postgres h:1/d",
-		"postgres://h:1/d?user=me@server":            "postgres h:1/d",
-		"postgres://u@h:1,i:2/d?password=p@q&a=b":    "postgres h:1,i:2/d",
-		"postgres://u:a?b#c@h:1/d":                   "postgres h:1/d",
-		"host=h port=1 user=u password=p@q dbname=d": "postgres h:1/d",
+		"postgres://u:a%40b%2Fc@h:1/d":            "postgres h:1/d",
+		"postgres://u:a!$&'()*+,;=:b@h:1/d":       "postgres h:1/d",
+		"postgres://h:1/d?user=me@server":         "postgres h:1/d",
+		"postgres://u@h:1,i:2/d?password=p@q&a=b": "postgres h:1,i:2/d",
+		"postgres://u:a?b#c@h:1/d":                "postgres h:1/d",
+		"postgres://u@h:1/d?passfile=/home/u@corp.example/.pgpass&servicefile=/home/u@corp.example/s": "postgres h:1/d",
+		"postgres://u@h:1/d?krbspn=postgres/h@CORP.EXAMPLE":                                           "postgres h:1/d",
+		"host=h port=1 user=u password=p@q dbname=d":                                                  "postgres h:1/d",
 	} {
 		if where, err := postgres.Where(dsn); err != nil || where != want {
 			t.Errorf("%s: %q, %v", dsn, where, err)

@@ -27,8 +27,8 @@ func (s *Store) ask(ctx context.Context, op string, all ...question) error {
 	return s.askOf(ctx, s.engines, op, all...)
 }
 
-// askOf is ask on connections of a pool. What a commit asks goes over those of commits: the others may all be taken by the loads of
-// other partitions, for longer than a commit may wait (R2).
+// askOf is ask on connections of a pool; over others than those of engines each question has a snapshot of its own. What a commit asks
+// goes over those of commits: the others may all be taken by the loads of other partitions, for longer than a commit may wait (R2).
 func (s *Store) askOf(ctx context.Context, of *pool, op string, all ...question) error {
 	bounded, cancel := context.WithTimeout(ctx, of.patience)
 	defer cancel()

@@ -65,10 +65,16 @@ func Text(ctx context.Context, tb testing.TB, s *Store, text string) (value stri
 }
 
 // AmidLoad does something once between the first two ways that a load takes; times tells how often it did.
-func AmidLoad(s *Store, what func()) (times func() int) {
+func AmidLoad(s *Store, what func()) (times func() int) { return onceBefore(s, &qVersions, what) }
+
+// AmidDue is that of a page of due schedules with calendars.
+func AmidDue(s *Store, what func()) (times func() int) { return onceBefore(s, &qNamedCalendars, what) }
+
+// onceBefore does something once before a statement is asked for the first time on a connection.
+func onceBefore(s *Store, of *query, what func()) (times func() int) {
 	n := 0
 	s.mutate = func(q query, text string) string {
-		if q == qVersions && n == 0 {
+		if q == *of && n == 0 {
 			n++
 			what()
 		}

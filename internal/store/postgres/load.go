@@ -194,7 +194,8 @@ func dueOf(partition int, w engine.WantDue, page *store.Pageful[engine.Due]) que
 	}}
 }
 
-// addCalendarsInFew is addCalendars; errMore when the partition was committed to since.
+// addCalendarsInFew is addCalendars; errMore when the partition was committed to since. People may have changed or deleted a calendar
+// since, which the cursor's stamp tells the engine (Due.stale), as it does of one that was changed before.
 func addCalendarsInFew(ask func(...question) error, partition int, of int64, all []*job.Definition) error {
 	known := store.KnownCalendars{}
 	missing := known.Missing(all...)

@@ -15,8 +15,8 @@ import (
 )
 
 // LoadPartition implements store.Engine. A server that takes over loads many partitions at once, of which most have little: that is one
-// way to the database, two where something is under way, one or two more for shards and calendars. Each is a snapshot of its own. When
-// the partition was committed to in between they do not belong together, and all is read anew in one transaction.
+// way to the database, two where something is under way, three where calendars belong to it, or shards that have ended. Each is a snapshot
+// of its own. When the partition was committed to in between they do not belong together, and all is read anew in one transaction.
 func (s *Store) LoadPartition(ctx context.Context, partition int) (engine.Loaded, error) {
 	var l *loading
 	err := s.readInFew(ctx, "load partition", func(ask func(...question) error) error {

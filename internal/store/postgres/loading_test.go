@@ -36,6 +36,34 @@ func TestLoadAmidCommits(t *testing.T) {
 	}
 }
 
+// TestDueAmidCommits: a page of due schedules with calendars, which are a way of their own, is of one commit.
+func TestDueAmidCommits(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, postgres.Config{DSN: pgtest.Start(t).Database(t), Partitions: 1})
+	f := owner(t, s)
+	if _, err := s.ApplyJobs(t.Context(), store.ApplyJobs{Calendars: []store.PutCalendar{calendarPut("c", "MON")}, Items: []store.PutJob{keeping("j", job.UID{1}, "c")}}); err != nil {
+		t.Fatal(err)
+	}
+	plan := func(at job.Instant) {
+		t.Helper()
+		b := next(f)
+		b.Cursors = []job.Cursor{{Job: job.UID{1}, Schedule: "main", Revision: 1, Stamp: 1, Next: at}}
+		if err := s.Commit(t.Context(), f, b); err != nil {
+			t.Fatal(err)
+		}
+		f.Seq++
+	}
+	plan(noon)
+	times := postgres.AmidDue(s, func() { plan(noon + 1) })
+	page, err := s.DuePage(t.Context(), 0, engine.WantDue{Until: noon + 1, Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if times() != 1 || page.Seq != f.Seq || len(page.Items) != 1 || page.Items[0].Cursor.Next != noon+1 || page.Items[0].Definition.Calendars["c"] == nil {
+		t.Errorf("%d commits amid the page: it is of commit %d, should be %d: %+v", times(), page.Seq, f.Seq, page.Items)
+	}
+}
+
 // TestListsOfLots: pages over lots that lie among each other, and over some that lie one behind the other, are full, and miss nothing.
 func TestListsOfLots(t *testing.T) {
 	t.Parallel()

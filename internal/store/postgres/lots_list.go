@@ -76,7 +76,9 @@ func lotHeads(r *link, f *store.ExecutionFilter, behind []byte, most int) (heads
 			return err
 		}
 		if h.about = bytes.Compare(h.last[:], behind) >= 0; !h.about {
-			if members += h.remaining; members > most && below > 0 { // the first of them is read, however large: so that the page moves on
+			// The first of them is read, however large, and so is one with the same highest id, which was granted out of it: so that the
+			// page moves on.
+			if members += h.remaining; members > most && below > 0 && bytes.Compare(above(h.last), behind) < 0 {
 				end = above(h.last)
 				return store.ErrEnough
 			}

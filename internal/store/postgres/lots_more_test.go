@@ -70,3 +70,32 @@ func TestListMovesOnOverLots(t *testing.T) {
 		t.Errorf("%d rows of 60, then at %q", n, q.After)
 	}
 }
+
+// A list goes on over two lots with one highest id, that of an execution which was granted out of the first.
+func TestListMovesOnOverGrants(t *testing.T) {
+	t.Parallel()
+	s := open(t, 1)
+	postgres.SetWalk(s, 1)
+	f := owner(t, s)
+	if err := s.Commit(t.Context(), f, queues(f, 20, 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.Seq++
+	if err := s.Commit(t.Context(), f, starts(f, 10, 11)); err != nil {
+		t.Fatal(err)
+	}
+	q, n := store.ExecutionFilter{Namespace: "default", Page: store.Page{Limit: 100}}, 0
+	for range 5 {
+		rows, next, err := s.Executions(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(rows)
+		if q.After = next; next == "" {
+			break
+		}
+	}
+	if n != 20 || q.After != "" {
+		t.Errorf("%d rows of 20, then at %q", n, q.After)
+	}
+}

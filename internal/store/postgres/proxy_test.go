@@ -18,6 +18,8 @@ type proxy struct {
 	deaf bool   // what the database answers is kept back
 	mark string // from the question on that has it in its text, it is deaf; "": none
 	lost int    // connections that carry nothing any more: the first ones that are open
+	left int    // bytes that pass yet before all is cut; < 0: any number
+	back bool   // bytes of answers are counted, not of questions
 	open []net.Conn
 	wg   sync.WaitGroup
 }
@@ -28,7 +30,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{Listener: l, to: to}
+	p := &proxy{Listener: l, to: to, left: -1}
 	p.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -63,9 +65,18 @@ func (p *proxy) pass(to, from net.Conn, place int, answers bool) {
 		p.mu.Lock()
 		p.deaf = p.deaf || !answers && p.mark != "" && bytes.Contains(buffer[:n], []byte(p.mark))
 		silent := answers && p.deaf || place < p.lost
+		over := false
+		if p.left >= 0 && p.back == answers {
+			over = n >= p.left
+			n = min(n, p.left)
+			p.left -= n
+		}
 		p.mu.Unlock()
 		if err == nil && !silent {
 			_, err = to.Write(buffer[:n])
+		}
+		if over {
+			p.cut()
 		}
 		if err != nil {
 			_ = to.Close()
@@ -103,7 +114,21 @@ func (p *proxy) cut() {
 	for _, c := range p.open {
 		_ = c.Close()
 	}
-	p.open, p.deaf, p.lost, p.mark = nil, false, 0, ""
+	p.open, p.deaf, p.lost, p.mark, p.left = nil, false, 0, "", -1
+}
+
+// cutAfter is cut, once so many bytes have passed: of answers, or of questions.
+func (p *proxy) cutAfter(n int, answers bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left, p.back = n, answers
+}
+
+// cutAlready tells whether that has happened.
+func (p *proxy) cutAlready() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left < 0
 }
 
 func through(p *proxy, dsn string, c *pgtest.Cluster) string {

@@ -102,6 +102,9 @@ func (s *Store) renew(ctx context.Context, all []*renewal) error {
 	args := []any{column(all, func(r **renewal) int32 { return int32((*r).Partition) }), //nolint:gosec // at most 4096
 		column(all, func(r **renewal) string { return (*r).Owner }), column(all, func(r **renewal) int64 { return int64((*r).Epoch) })}
 	return s.writeInFew(ctx, s.keeper, "renew partition", func(w *link) error {
+		for _, r := range all {
+			r.beat = 0 // a try before, which lost a race, may have told of some
+		}
 		return w.each(qRenew, args, func(rows pgx.Rows) error {
 			var f store.Fence
 			var beat int64

@@ -66,6 +66,22 @@ func TestRenewalsGoTogether(t *testing.T) {
 	}
 }
 
+// A renewal that lost a race is tried again, and what it says is of the last try: who was told that it holds what another one took
+// meanwhile would go on answering workers (R8).
+func TestRenewalThatLostARace(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, postgres.Config{DSN: pgtest.Start(t).Database(t), Partitions: 1})
+	f := owner(t, s)
+	if err := postgres.LoseRenewal(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	beat, err := s.RenewPartition(t.Context(), f)
+	if err == nil {
+		t.Errorf("renewed, with beat %d", beat)
+	}
+	wantKind(t, "a renewal of what somebody else has by now", err, job.KindFenced, "fence")
+}
+
 // holdBeat keeps the row that a renewal writes from everybody else.
 func holdBeat(t *testing.T, dsn string, partition int) (free func()) {
 	t.Helper()

@@ -1,9 +1,12 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/store"
 	"github.com/taktsched/takt/internal/store/postgres"
@@ -38,5 +41,38 @@ func TestTriggersOverBrokenConnections(t *testing.T) {
 	}
 	if verdicts[false]["ok"] < verdicts[true]["ok"]*9/10 {
 		t.Errorf("with keys: %v, without: %v", verdicts[true], verdicts[false])
+	}
+}
+
+// A read that meets a connection which broke just before is made over the next one.
+func TestReadsOverBrokenConnections(t *testing.T) {
+	t.Parallel()
+	c := pgtest.Start(t)
+	p := newProxy(t, c.HostPort())
+	s := openAt(t, postgres.Config{DSN: through(p, c.Database(t), c), Partitions: 1, OwnerTTL: time.Minute})
+	reads := map[string]func(ctx context.Context) error{
+		"a list": func(ctx context.Context) error { _, _, err := s.Jobs(ctx, "ns", store.Page{}); return err },
+		"a backlog": func(ctx context.Context) error {
+			_, err := s.BacklogPage(ctx, 0, engine.WantBacklog{Limit: 10})
+			return err
+		},
+		"an inbox": func(ctx context.Context) error { _, err := s.InboxPage(ctx, 0, 10); return err },
+		"a load":   func(ctx context.Context) error { _, err := s.LoadPartition(ctx, 0); return err },
+		"a look":   func(ctx context.Context) error { _, err := s.PartitionRows(ctx); return err },
+		"what is due": func(ctx context.Context) error {
+			_, err := s.DuePage(ctx, 0, engine.WantDue{Until: noon, Limit: 10})
+			return err
+		},
+		"the lineage":  func(ctx context.Context) error { _, err := s.Lineage(ctx); return err },
+		"a namespace":  func(ctx context.Context) error { _, err := s.Retention(ctx, "ns"); return err },
+		"what is live": func(ctx context.Context) error { _, err := s.Counts(ctx); return err },
+	}
+	for what, read := range reads {
+		for range 10 {
+			if err := read(t.Context()); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			p.cut()
+		}
 	}
 }
