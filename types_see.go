@@ -88,7 +88,7 @@ type Backfill struct {
 	EndReason   string     `json:"endReason,omitempty"`
 	Cancelled   string     `json:"cancelled,omitempty" doc:"By whom and why, when somebody asked for its end."`
 	Effect      string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of the request that this answers."`
-	Note        string     `json:"note,omitempty" doc:"What of the request that this answers has no effect."`
+	Note        string     `json:"note,omitempty" doc:"What of the request that this answers has no effect; with dryRun, also what would refuse it now."`
 
 	Schedules []BackfillSchedule `json:"schedules,omitempty" doc:"With dryRun: what each schedule that has planned instants in the range has there."`
 }
