@@ -212,7 +212,7 @@ func decisionText(d *job.Decision, at job.Instant) string {
 	if d.Reason == job.ReasonMissedDown {
 		text += fmt.Sprintf("; no server planned the job from %s to %s", stamp(d.From), stamp(d.At))
 	}
-	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), span(d.At.Sub(at)))
+	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), schedule.Span(d.At.Sub(at)))
 }
 
 func (x *Explanation) ofExecution(e *ExecutionView) {
@@ -227,12 +227,12 @@ func (x *Explanation) ofExecution(e *ExecutionView) {
 	case job.TriggerCatchUp:
 		how = " when it was caught up"
 	}
-	begun := fmt.Sprintf("began %s after its instant", span(x.Late))
+	begun := fmt.Sprintf("began %s after its instant", schedule.Span(x.Late))
 	switch {
 	case e.State.Ended() && e.StartedAt == 0:
 		x.say(VerdictNotRun, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
 	case e.State.Ended():
-		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, span(e.EndedAt.Sub(e.StartedAt)))
+		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, schedule.Span(e.EndedAt.Sub(e.StartedAt)))
 	case e.StartedAt != 0 && e.State != job.ExecutionQueued:
 		x.say(VerdictRunning, "runs%s as execution %s; it %s", how, e.ID, begun)
 	default:
@@ -301,7 +301,7 @@ func (x *Explanation) ahead(lines []line, names []string) {
 		x.say(VerdictUsedUp, "%s will have made all its runs by then (maxRuns)", x.Schedule)
 		return
 	}
-	x.say(VerdictWillRun, "will run in %s", span(ev.At.Sub(ev.Now)))
+	x.say(VerdictWillRun, "will run in %s", schedule.Span(ev.At.Sub(ev.Now)))
 	if x.Note != "" {
 		x.Text += "; " + x.Note
 	}
@@ -331,7 +331,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 	case cursor.Owes(ev.At):
 		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
 	case newest && cursor.Next != 0 && cursor.Next <= ev.At:
-		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", span(ev.Now.Sub(ev.At)))
+		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", schedule.Span(ev.Now.Sub(ev.At)))
 		if why := firstOf(ev.Moving, ev.Unowned); why != "" {
 			x.Text += ": " + why
 		}
@@ -340,7 +340,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 	case ev.At < ev.Kept:
 		x.say(VerdictSwept, "what was known of it is not kept so long: only what is newer than %s", stamp(ev.Kept))
 	case ev.At.Sub(written) < settling:
-		x.say(VerdictNotInForce, "%s was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", what, span(ev.At.Sub(written)))
+		x.say(VerdictNotInForce, "%s was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", what, schedule.Span(ev.At.Sub(written)))
 	case ev.closedSince():
 		x.say(VerdictClosed, "closed by a calendar that was changed after this instant; %s, which was in force, has it, and nobody planned it in time: that is judged by the calendars of when an owner is back", x.keeps())
 	default:
@@ -374,18 +374,6 @@ func untilText(p *job.Pause) string {
 }
 
 func stamp(at job.Instant) string { return at.Time().Format("2006-01-02T15:04:05Z07:00") }
-
-// span is a length of time for people.
-func span(d time.Duration) string {
-	switch a := d.Abs(); {
-	case a < 10*time.Second:
-		return d.Round(time.Millisecond).String()
-	case a < 48*time.Hour:
-		return d.Round(time.Second).String()
-	default:
-		return fmt.Sprintf("%dd%s", d/(24*time.Hour), (d % (24 * time.Hour)).Round(time.Hour).String())
-	}
-}
 
 func firstOf(texts ...string) string {
 	for _, t := range texts {

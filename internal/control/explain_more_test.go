@@ -21,8 +21,8 @@ func TestExplainCountsFromTheInstant(t *testing.T) {
 		From: job.InstantOf(first), To: job.InstantOf(first.Add(4 * time.Minute)), Count: 5, At: job.InstantOf(first.Add(5 * time.Minute))})
 	now = wall.Add(time.Hour)
 	wantVerdict(t, c, "minutely", first, control.VerdictMissed, "; no server planned the job from 2026-03-01T12:10:00Z to 2026-03-01T12:15:00Z; decided at")
-	wantVerdict(t, c, "minutely", first.Add(time.Minute), control.VerdictMissed, ", 4m0s after it")
-	wantVerdict(t, c, "minutely", first.Add(4*time.Minute), control.VerdictMissed, ", 1m0s after it")
+	wantVerdict(t, c, "minutely", first.Add(time.Minute), control.VerdictMissed, ", 4m after it")
+	wantVerdict(t, c, "minutely", first.Add(4*time.Minute), control.VerdictMissed, ", 1m after it")
 }
 
 // What was decided for a job that had the name before is told, when the name is another job's by now.
