@@ -9,7 +9,7 @@ type Explanation struct {
 	Verdict  string    `json:"verdict" enum:"ran,running,waits,not_run,skipped,missed,blocked,held,due,will_run,not_planned,closed,disabled,not_created,deleted,not_in_force,swept,unexplained,follows_others,used_up"`
 	Text     string    `json:"text" doc:"The verdict and its reason in one sentence."`
 	Reason   string    `json:"reason,omitempty"`
-	Revision int64     `json:"revision,omitempty" doc:"That was in force; absent: none was."`
+	Revision int64     `json:"revision,omitempty" doc:"That was in force; absent: none of the newest job of the name was, and what the verdict tells is of an earlier one."`
 	Schedule string    `json:"schedule,omitempty" doc:"That has the instant; several are joined by commas."`
 	TimeZone string    `json:"timeZone"`
 	Note     string    `json:"note,omitempty" doc:"What a step of the clock, a calendar or the spread did to it."`

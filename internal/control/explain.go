@@ -48,7 +48,7 @@ type Evidence struct {
 	Decisions []job.Decision  // whose ranges hold At
 	Backfill  job.ExecutionID // that has At in its range and has not ended; zero: none
 	Reached   bool            // it has come to At
-	Earlier   *job.Execution  // of At, by a job that had the name before; nil: none
+	Earlier   *ExecutionView  // of At, by a job that had the name before; nil: none
 	Before    *job.Decision   // about At, of such a job; nil: none
 	Reading   string          // what a step of the clocks made of the reading that was asked for; "": nothing
 	Dropped   bool            // no clock showed that reading, and no schedule fires in its place: At is the first instant behind it
@@ -142,7 +142,7 @@ func (ev *Evidence) Explain() Explanation {
 			out.Schedule = decision.Schedule
 		}
 	case ev.InForce == nil:
-		out.say(VerdictNotThere, "the job was created at %s, after this instant%s", stamp(ev.Newest.CreatedAt), ev.earlier())
+		out.beforeJob()
 	case ev.Newest.Deleted != nil && ev.At >= ev.Newest.Deleted.At:
 		out.say(VerdictDeleted, "the job was deleted at %s%s", stamp(ev.Newest.Deleted.At), because(ev.Newest.Deleted.By, ev.Newest.Deleted.Reason))
 	case ev.InForce.Spec.Disabled:
@@ -172,16 +172,23 @@ func (x *Explanation) addWords() {
 	}
 }
 
-// earlier says what became of the instant of an earlier job of the name.
-func (ev *Evidence) earlier() string {
-	switch x, d := ev.Earlier, ev.Before; {
-	case x != nil:
-		return fmt.Sprintf("; an earlier job of this name has execution %s of it (%s)", x.ID, x.State)
-	case d != nil:
-		return "; of an earlier job of this name it was " + decisionText(d, ev.At)
+// beforeJob tells what became of an instant that lies before the newest job of the name: what an earlier one made of it, if that is known.
+func (x *Explanation) beforeJob() {
+	ev := &x.Evidence
+	switch e, d := ev.Earlier, ev.Before; {
+	case e != nil:
+		x.At = e.PlannedAt
+		x.ofExecution(e)
+	case d != nil && (d.From == ev.At || d.To == ev.At):
+		x.Verdict, x.Reason, x.Schedule, x.Text = Verdict(d.Kind), d.Reason, d.Schedule, decisionText(d, ev.At)
 	default:
-		return ""
+		x.say(VerdictNotThere, "the job was created at %s, after this instant", stamp(ev.Newest.CreatedAt))
+		if d != nil { // whether the instant was one of its schedule is not known any more
+			x.Text += "; of what an earlier job of this name had around it, it was decided: " + decisionText(d, ev.At)
+		}
+		return
 	}
+	x.Text += "; that was an earlier job of this name: this one was created at " + stamp(ev.Newest.CreatedAt)
 }
 
 func (x *Explanation) say(v Verdict, format string, args ...any) {
