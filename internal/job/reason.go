@@ -64,6 +64,9 @@ const (
 	ReasonAutoPaused    Reason = "auto_paused"      // autoPause.afterFailures executions in a row had failed
 	ReasonClockStepBack Reason = "clock_went_back"  // recorded only: wall time stepped
 	ReasonBadEntry      Reason = "poison"           // set aside: the store or the engine refuses it
+
+	// ReasonNotScheduled: a request came when its execution did not wait for its instant any more; the caller's answer has this code.
+	ReasonNotScheduled Reason = "execution_not_scheduled"
 )
 
 var reasonText = map[Reason]string{
@@ -114,6 +117,7 @@ var reasonText = map[Reason]string{
 	ReasonAutoPaused:       "the job was paused after failures in a row",
 	ReasonClockStepBack:    "the wall clock stepped back",
 	ReasonBadEntry:         "set aside: it can not be stored or decided",
+	ReasonNotScheduled:     "the execution did not wait for its instant any more",
 }
 
 // Text is the reason in words; the value itself when it has none.
