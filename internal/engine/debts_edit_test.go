@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/taktsched/takt/internal/engine"
 	"github.com/taktsched/takt/internal/job"
 )
 
@@ -166,6 +167,26 @@ func TestCalendarOpenedWhileNobodyPlans(t *testing.T) {
 	for second := 42; second <= 64; second += 2 {
 		if fates := p.fates("j", second); len(fates) == 0 {
 			t.Errorf("owing: %d has no fate", second)
+		}
+	}
+}
+
+// TestCalendarChangedTooOften: when so many changes were written that the calendar of then is not known any more, all that the job owes
+// is given up, as ranges.
+func TestCalendarChangedTooOften(t *testing.T) {
+	for _, last := range []string{"inbox", "delete j"} {
+		p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-02-02",
+			"job j cron=*/2_*_*_*_*_* calendars=hol cron2=*/4_*_*_*_*_* misfire=all limit=1000 overlap=skip", "worker A slots=4 lives work=50h",
+			"advance 3s quiet", "pause 30s", "reload", "advance 1s quiet")
+		for range engine.PastMax + 1 {
+			p.do("calendar hol closed=2026-01-01 unread", "pause 10ms")
+		}
+		p.do(last, "kill A", "worker B slots=4 lives work=1s", "advance 60s quiet")
+		for second := 4; second <= 22; second += 2 {
+			fates := slices.Compact(p.fates("j", second))
+			if len(fates) != 1 {
+				t.Errorf("%s: %d has %v", last, second, fates)
+			}
 		}
 	}
 }

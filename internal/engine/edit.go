@@ -161,12 +161,13 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 	var goes []job.Cursor
 	var stay []keeps
 	olds := map[string]*job.Definition{}
+	known := !slices.ContainsFunc(sortedCursors(cursors), func(c job.Cursor) bool { return c.Owed != 0 && entry.forgot(&c) })
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed == 0 {
 			continue
 		}
 		old := entry.then(&c)
-		if !def.Pause.Covers(e.now.Wall) && !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def) {
+		if known && !def.Pause.Covers(e.now.Wall) && !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def) {
 			stay = append(stay, keeps{c.OwedRanges(), scheduleOf(def, c.Schedule)})
 			continue
 		}
@@ -179,7 +180,7 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 	}
 	for _, c := range goes {
 		old := olds[c.Schedule]
-		e.giveUp(old, scheduleOf(old, c.Schedule), &c, job.DecisionMissed, job.ReasonMisfireGiven, runs)
+		e.giveUp(old, entry.line(&c), &c, job.DecisionMissed, job.ReasonMisfireGiven, runs)
 		cursors[c.Schedule] = c
 		e.unfollow(dueKey{c.Job, c.Schedule})
 		e.writeCursor(c)
@@ -194,10 +195,7 @@ func (e *Engine) owesSame(c *job.Cursor, old, newest *job.Definition) bool {
 		x, y := old.Calendars[name], newest.Calendars[name]
 		return x == nil || y == nil || x.Revision != y.Revision
 	})
-	switch {
-	case len(s.Calendars) > 0 && old.Stamp() != c.Stamp:
-		return false // they were changed so often that those of then are not known any more (PastMax)
-	case !changed:
+	if !changed {
 		return true
 	}
 	x, y := scheduleOf(old, c.Schedule), scheduleOf(newest, c.Schedule)
@@ -227,6 +225,18 @@ func (entry *Entry) then(c *job.Cursor) *job.Definition {
 		return entry.Past.stamped(old, c.Stamp)
 	}
 	return old
+}
+
+// forgot tells that calendars were changed so often since a cursor came to owe that those of then are not known any more (PastMax). Then
+// all that the job owes is given up: which instants its schedules share can not be told.
+func (entry *Entry) forgot(c *job.Cursor) bool { return entry.then(c).Stamp() != c.Stamp }
+
+// line is the schedule by which a cursor owes, with its calendars as they were then; nil: it is not known.
+func (entry *Entry) line(c *job.Cursor) schedule.Schedule {
+	if entry.forgot(c) {
+		return nil
+	}
+	return scheduleOf(entry.then(c), c.Schedule)
 }
 
 // sameSchedule tells whether two revisions of a job mean the same by a schedule's name, whatever bounds its runs.

@@ -204,7 +204,7 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 	e.pokeWaits(def.UID)
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed != 0 {
-			e.giveUp(def, scheduleOf(entry.then(&c), c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted, nil)
+			e.giveUp(def, entry.line(&c), &c, job.DecisionSkipped, job.ReasonJobDeleted, nil)
 		}
 		if left := e.deletedLeft(def, &c, from); left != 0 {
 			c.Next, done = left, false

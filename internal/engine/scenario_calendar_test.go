@@ -53,7 +53,7 @@ func (s *scenario) calendarsOf(d *job.Definition) map[string]*job.Calendar {
 	return found
 }
 
-// past is all that a job and its calendars ever said.
+// past is all that a job ever said, and what its calendars said last.
 func (d *database) past(u job.UID) *engine.Past {
 	var p engine.Past
 	for _, r := range slices.Backward(d.revisions[u]) {
@@ -62,8 +62,10 @@ func (d *database) past(u job.UID) *engine.Past {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.calendars)) {
-		for _, c := range slices.Backward(d.calendars[name]) {
-			p.Calendars = append(p.Calendars, c)
+		for i, c := range slices.Backward(d.calendars[name]) {
+			if i >= len(d.calendars[name])-engine.PastMax {
+				p.Calendars = append(p.Calendars, c)
+			}
 		}
 	}
 	return &p

@@ -18,20 +18,21 @@ const (
 // world is one partition: an engine, its database, and the time. It plays the runner: every step is
 // committed before its answers are given, and what the invariants forbid is an error.
 type world struct {
-	cfg     engine.Config
-	e       *engine.Engine
-	db      *database
-	check   *checker
-	mono    time.Duration // since the start
-	skew    time.Duration // of the wall clock against mono
-	replies map[engine.ReplyID]*caller
-	reply   engine.ReplyID
-	want    engine.Want // not read yet
-	show    func(w *world, r *engine.Result)
-	leftOut []engine.About
-	deaf    bool // pages are read and given by command only
-	doubled bool // a second engine takes every step, too, and must come to the same
-	second  *engine.Engine
+	cfg       engine.Config
+	e         *engine.Engine
+	db        *database
+	check     *checker
+	mono      time.Duration // since the start
+	skew      time.Duration // of the wall clock against mono
+	replies   map[engine.ReplyID]*caller
+	reply     engine.ReplyID
+	want      engine.Want // not read yet
+	show      func(w *world, r *engine.Result)
+	leftOut   []engine.About
+	inboxRead bool // it was the last page
+	deaf      bool // pages are read and given by command only
+	doubled   bool // a second engine takes every step, too, and must come to the same
+	second    *engine.Engine
 }
 
 // caller is who waits for an answer.
@@ -189,15 +190,26 @@ func (w *world) settle() error {
 	return fmt.Errorf("the engine spins at %v: it wants the next tick or page at once, for ever", w.mono)
 }
 
-// read takes one wanted page from the database; nil when none is wanted.
+// read takes one wanted page from the database; nil when none is wanted. An entry that waits for something else of them makes the
+// inbox wanted again and again: it takes turns with the others, which a runner reads beside it.
 func (w *world) read() engine.Event {
 	if w.deaf {
 		return nil
 	}
-	switch n := &w.want; {
-	case n.Inbox:
-		n.Inbox = false
+	if w.want.Inbox && !w.inboxRead {
+		w.want.Inbox, w.inboxRead = false, true
 		return w.db.inboxPage(inboxLimit)
+	}
+	w.inboxRead = false
+	if p := w.readRows(); p != nil || !w.want.Inbox {
+		return p
+	}
+	w.want.Inbox = false
+	return w.db.inboxPage(inboxLimit)
+}
+
+func (w *world) readRows() engine.Event {
+	switch n := &w.want; {
 	case n.Due != nil:
 		p := w.db.duePage(*n.Due)
 		n.Due = nil
