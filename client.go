@@ -305,17 +305,17 @@ func fetch[T any](ctx context.Context, c *Client, op, path string, query url.Val
 
 // try makes a call once. One that may be repeated is not waited for for ever while there are other servers: a server that
 // hangs takes connections all the same.
-func (c *Client) try(ctx context.Context, r request, out any, repeatable bool) error {
+func (c *Client) try(ctx context.Context, r request, out any, repeatable bool) (server string, err error) {
 	if waits := r.query.Has("waitMs"); !repeatable || waits || len(c.x.servers) < 2 || c.retryFor < 0 {
-		return c.x.do(ctx, c.http, r, out)
+		return c.x.doAt(ctx, c.http, r, out)
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, max(c.retryFor/3, leastTry), errCallTimeout)
 	defer cancel()
-	err := c.x.do(limited, c.http, r, out)
+	server, err = c.x.doAt(limited, c.http, r, out)
 	if ctx.Err() == nil && errors.Is(err, errCallTimeout) {
-		return unreachable(r.op, errCallTimeout)
+		return server, unreachable(r.op, errCallTimeout)
 	}
-	return err
+	return server, err
 }
 
 // leastTry is longer than a server needs to say that its database does not answer.
@@ -326,19 +326,21 @@ const leastTry = 5 * time.Second
 func send[T any](ctx context.Context, c *Client, r request, repeatable bool) (T, error) {
 	var out, none T
 	b := backoff{max: 2 * time.Second, jitter: c.jitter}
+	var asked tries
 	for began, others := time.Now(), len(c.x.servers)-1; ; others-- {
-		err := c.try(ctx, r, &out, repeatable)
+		server, err := c.try(ctx, r, &out, repeatable)
 		if err == nil {
 			return out, nil
 		}
+		asked.add(server, err)
 		again := errors.Is(err, ErrUnavailable) && (repeatable || neverSent(err))
 		wait := b.after(err)
 		hung := others > 0 && errors.Is(err, errCallTimeout)
 		if !again || !hung && time.Since(began)+wait > c.retryFor {
-			return none, err
+			return none, asked.withOthers(err)
 		}
 		if !pause(ctx, wait) {
-			return none, fmt.Errorf("takt: %s: %w; the last try ended with: %w", r.op, context.Cause(ctx), err)
+			return none, fmt.Errorf("takt: %s: %w; the last try ended with: %w", r.op, context.Cause(ctx), asked.withOthers(err))
 		}
 		out = none
 	}

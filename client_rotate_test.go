@@ -50,6 +50,36 @@ func hanging(t *testing.T, patience time.Duration, hung string) (c *Client, host
 	return c, hosts
 }
 
+// A call that no server serves ends with what each of them said last, whichever was asked last.
+func TestEveryServerIsNamedThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := NewClient(ClientConfig{Server: "http://me:hidden@a:1,http://b:2,http://c:3", RetryFor: 3 * time.Second, HTTPClient: &http.Client{Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			switch r.URL.Host {
+			case "a:1":
+				return nil, errors.New("connection refused by a")
+			case "b:2":
+				return nil, errors.New("no route to b")
+			}
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"kind":"no_owner","code":"no_owner","detail":"nobody owns it"}`))}, nil
+		})}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Stats(t.Context())
+		if !errors.Is(err, ErrUnavailable) {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"connection refused by a", "no route to b", "nobody owns it", "the others that were asked: "} {
+			if n := strings.Count(err.Error(), want); n != 1 {
+				t.Errorf("%q is said %d times: %v", want, n, err)
+			}
+		}
+		if strings.Contains(err.Error(), "hidden") {
+			t.Errorf("a password is shown: %v", err)
+		}
+	})
+}
+
 // A server that hangs is left for the next one, however short the patience is: that of the CLI is shorter than one try.
 func TestNextServerWhenOneHangs(t *testing.T) {
 	for _, patience := range []time.Duration{0, 3 * time.Second} {

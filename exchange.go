@@ -86,12 +86,19 @@ type request struct {
 // ctx's error when that ended first. A server that does not answer, or can not for the moment (it may be cut off from
 // what the others still see), makes the next call go to the next.
 func (x *exchange) do(ctx context.Context, client *http.Client, r request, out any) error {
+	_, err := x.doAt(ctx, client, r, out)
+	return err
+}
+
+// doAt is do, and tells which server was asked.
+func (x *exchange) doAt(ctx context.Context, client *http.Client, r request, out any) (server string, err error) {
 	at := x.current.Load()
-	err := x.ask(ctx, client, x.servers[int(at)%len(x.servers)], r, out)
+	server = x.servers[int(at)%len(x.servers)]
+	err = x.ask(ctx, client, server, r, out)
 	if errors.Is(err, ErrUnavailable) || errors.Is(err, errCallTimeout) {
 		x.current.CompareAndSwap(at, at+1)
 	}
-	return err
+	return server, err
 }
 
 func (x *exchange) ask(ctx context.Context, client *http.Client, server string, r request, out any) error {

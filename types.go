@@ -164,7 +164,7 @@ type TriggerItem struct {
 	At     *time.Time      `json:"at,omitempty" doc:"Not before this instant, at most 10 years ahead; one that has passed means now."`
 	In     Duration        `json:"in,omitempty" pattern:"^(0|([0-9]{1,9}(\\.[0-9]{1,6})?(ms|s|m|h|d|w))+)$" doc:"Not before so much time from now, such as 30m; at most 10 years. Instead of at."`
 	Job    string          `json:"job" pattern:"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$" doc:"Name of the job."`
-	Key    string          `json:"key,omitempty" pattern:"^[!-~]{1,128}$" doc:"Idempotency key: until 24 hours behind the instant asked for the same key of the same job leads to the same execution."`
+	Key    string          `json:"key,omitempty" pattern:"^[!-~]{1,128}$" doc:"Idempotency key: until 24 hours behind the instant asked for the same key of the same job leads to the same execution; with other params it is refused, idempotency_key_reused."`
 	Params json.RawMessage `json:"params,omitempty" doc:"Laid over the job's params key by key when both are objects, taken instead when neither is one; one object alone is refused."`
 }
 

@@ -71,6 +71,8 @@ type AppliedCalendar struct {
 	Changes  []FieldChange `json:"changes,omitempty"`
 	Jobs     int           `json:"jobs,omitempty" doc:"How many jobs named it and keep to the change."`
 	Effect   string        `json:"effect,omitempty" enum:"effective,pending"`
+
+	Warnings []ProblemError `json:"warnings,omitempty" doc:"What was taken and is probably not meant: jobs with schedules that never fire by it."`
 }
 
 // CalendarRevision is one revision of a calendar.

@@ -9,7 +9,7 @@ type Explanation struct {
 	Verdict  string    `json:"verdict" enum:"ran,running,waits,not_run,skipped,missed,blocked,held,due,will_run,not_planned,closed,disabled,not_created,deleted,not_in_force,swept,unexplained,follows_others,used_up"`
 	Text     string    `json:"text" doc:"The verdict and its reason in one sentence."`
 	Reason   string    `json:"reason,omitempty"`
-	Revision int64     `json:"revision,omitempty" doc:"That was in force; absent: none was."`
+	Revision int64     `json:"revision,omitempty" doc:"That was in force; absent: none of the newest job of the name was, and what the verdict tells is of an earlier one."`
 	Schedule string    `json:"schedule,omitempty" doc:"That has the instant; several are joined by commas."`
 	TimeZone string    `json:"timeZone"`
 	Note     string    `json:"note,omitempty" doc:"What a step of the clock, a calendar or the spread did to it."`
@@ -88,7 +88,7 @@ type Backfill struct {
 	EndReason   string     `json:"endReason,omitempty"`
 	Cancelled   string     `json:"cancelled,omitempty" doc:"By whom and why, when somebody asked for its end."`
 	Effect      string     `json:"effect,omitempty" enum:"effective,pending" doc:"Of the request that this answers."`
-	Note        string     `json:"note,omitempty" doc:"What of the request that this answers has no effect."`
+	Note        string     `json:"note,omitempty" doc:"What of the request that this answers has no effect; with dryRun, also what would refuse it now."`
 
 	Schedules []BackfillSchedule `json:"schedules,omitempty" doc:"With dryRun: what each schedule that has planned instants in the range has there."`
 }

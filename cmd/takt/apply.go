@@ -132,7 +132,7 @@ func (a *apply) run(cmd *cobra.Command) error {
 	if err != nil {
 		return refusedSet(cmd, "cannot apply "+countedDocuments(docs), docs, err)
 	}
-	warn(cmd.ErrOrStderr(), docs, out.Items)
+	warn(cmd.ErrOrStderr(), warningsOf(docs, &out))
 	if isData(a.format) {
 		return printData(cmd.OutOrStdout(), a.format, appliedList(&out))
 	}

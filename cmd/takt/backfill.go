@@ -53,7 +53,7 @@ on by itself, whatever becomes of servers and workers: takt get backfills -w sho
 	f.StringVar(&b.zone, "tz", "", "time zone in which --from and --to are read, an IANA name (default: the job's)")
 	f.BoolVar(&b.in.Reverse, "reverse", false, "the newest instant first")
 	f.IntVar(&b.in.MaxParallel, "max-parallel", 1, "executions at a time, at most 100")
-	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and run nothing")
+	f.BoolVar(&b.in.DryRun, "dry-run", false, "tell how many instants there are, and what would refuse to run them now; run nothing")
 	f.BoolVar(&b.yes, "yes", false, "run them; without it, or with --dry-run, nothing is run")
 	f.BoolVar(&b.wait, "wait", false, "wait for the end, and exit 1 unless all have succeeded")
 	b.addFlags(cmd)
@@ -83,8 +83,8 @@ func (b *backfill) run(cmd *cobra.Command, g *global, name string) error {
 	if err != nil {
 		return explain(ctx, "cannot backfill job "+name, err)
 	}
-	if made.Note != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+made.Note)
+	if dry || !b.yes || made.Total == 0 {
+		b.note(cmd, &made)
 	}
 	line := fmt.Sprintf("%s has %s from %s to %s", name, counted(int(made.Total), "planned instant"), made.From.Format(time.RFC3339), made.To.Format(time.RFC3339))
 	if !dry {
@@ -123,10 +123,18 @@ func (b *backfill) start(cmd *cobra.Command, c *takt.Client, name, counted strin
 	if err != nil {
 		return made, explain(cmd.Context(), "cannot backfill job "+name, err)
 	}
+	b.note(cmd, &made)
 	if !isData(b.format) {
 		fmt.Fprintln(cmd.ErrOrStderr(), counted)
 	}
 	return made, nil
+}
+
+// note says what of a request has no effect, or would refuse it.
+func (b *backfill) note(cmd *cobra.Command, made *takt.Backfill) {
+	if made.Note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "note: "+printable(made.Note))
+	}
 }
 
 // awaitBackfill tells how far a backfill comes until it has ended. The end of the waiting does not end it.

@@ -200,7 +200,7 @@ func newCronNextCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			at, err := cronInstant("--from", from, schedule.Zone(s))
+			at, err := cronAfter("--from", from, schedule.Zone(s))
 			if err != nil {
 				return err
 			}
@@ -215,7 +215,7 @@ func newCronNextCommand() *cobra.Command {
 			return c.print(cmd, s, instants, at, last)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "show what comes after this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
+	cmd.Flags().StringVar(&from, "from", "", "show what comes after this instant: RFC 3339, or 2026-03-08T00:00 in the time zone, or in another one 2026-03-08T00:00[Asia/Shanghai] (default now)")
 	cmd.Flags().IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
 	c.add(cmd)
 	c.cronCalendars.add(cmd)
@@ -273,7 +273,7 @@ func newCronPrevCommand() *cobra.Command {
 			return c.print(cmd, s, instants, at, until.Add(-1))
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "show what comes before this instant: RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
+	cmd.Flags().StringVar(&from, "from", "", "show what comes before this instant: RFC 3339, or 2026-03-08T00:00 in the time zone, or in another one 2026-03-08T00:00[Asia/Shanghai] (default now)")
 	cmd.Flags().IntVarP(&count, "count", "n", 5, fmt.Sprintf("how many to show, at most %d", maxCronCount))
 	c.add(cmd)
 	c.cronCalendars.add(cmd)
@@ -301,7 +301,7 @@ said on standard error.
 			if err != nil {
 				return err
 			}
-			after, err := cronInstant("--from", from, schedule.Zone(s))
+			after, err := cronAfter("--from", from, schedule.Zone(s))
 			if err != nil {
 				return err
 			}
@@ -328,7 +328,7 @@ said on standard error.
 			return c.print(cmd, s, instants, after, until)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "RFC 3339, or 2026-03-08T00:00 in the time zone (default now)")
+	cmd.Flags().StringVar(&from, "from", "", "RFC 3339, or 2026-03-08T00:00 in the time zone, or in another one 2026-03-08T00:00[Asia/Shanghai] (default now)")
 	cmd.Flags().StringVar(&to, "to", "", "likewise; required")
 	cmd.Flags().IntVarP(&count, "count", "n", 100, fmt.Sprintf("how many to show, at most %d", maxCronCount))
 	c.add(cmd)
@@ -342,21 +342,19 @@ func cronInstant(flag, text string, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return time.Now(), nil
 	}
-	for _, layout := range []string{time.RFC3339, minuteOffset, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
-		at, err := time.ParseInLocation(layout, text, zone)
-		if err != nil {
-			continue
-		}
-		if reading, err := time.Parse(layout, text); err == nil && layout != time.RFC3339 && layout != minuteOffset {
-			if all, _ := schedule.Readings(zone, reading); len(all) > 0 {
-				at = all[0]
-				if flag == "--to" {
-					at = all[len(all)-1]
-				}
-				at = at.In(zone)
-			}
-		}
-		return at, nil
+	at, _, err := instantOf(flag, text, zone)
+	return at, err
+}
+
+// cronAfter is cronInstant for a beginning that is not included. What comes in the place of a reading that a step of the clock skipped
+// comes behind it.
+func cronAfter(flag, text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Now(), nil
 	}
-	return time.Time{}, usage(fmt.Sprintf("%s %.64q: it must be an instant such as 2026-03-08T00:00:00Z or 2026-03-08T00:00", flag, text))
+	at, step, err := instantOf(flag, text, zone)
+	if step != nil {
+		at = at.Add(-time.Nanosecond)
+	}
+	return at, err
 }

@@ -221,6 +221,7 @@ func lintClosed(one *placedSpec, s schedule.Schedule) []lintItem {
 // placedSpec is a schedule with where it stands.
 type placedSpec struct {
 	where string
+	field string // of the document
 	spec  schedule.Spec
 }
 
@@ -236,18 +237,18 @@ func schedulesOf(doc *jobfile.Doc, known map[string]*schedule.Calendar) (all []p
 		}
 		return &schedule.Calendar{}
 	}
-	add := func(name string, s *takt.ScheduleSpec) {
+	add := func(name, field string, s *takt.ScheduleSpec) {
 		spec := jobfile.SpecOf(s)
 		spec.Resolve = resolve
 		spec.Seed = job.Seed(placeOf(doc), j.Metadata.Name)
-		all = append(all, placedSpec{fmt.Sprintf("%s:%d %s %s", doc.File, doc.Line, j.Metadata.Name, name), spec})
+		all = append(all, placedSpec{fmt.Sprintf("%s:%d %s %s", doc.File, doc.Line, j.Metadata.Name, name), field, spec})
 	}
 	if j.Spec.Schedule != nil {
-		add("schedule", j.Spec.Schedule)
+		add("schedule", "spec.schedule", j.Spec.Schedule)
 	}
 	for i := range j.Spec.Schedules {
 		one := j.Spec.Schedules[i].Schedule()
-		add("schedules."+j.Spec.Schedules[i].Name, &one)
+		add("schedules."+j.Spec.Schedules[i].Name, fmt.Sprintf("spec.schedules[%d]", i), &one)
 	}
 	return all
 }

@@ -46,7 +46,7 @@ Exit code 0: nothing would change; 1: something would; 2 and above: an error.`,
 			if err != nil {
 				return refusedSet(cmd, "cannot compare "+countedDocuments(docs), docs, err)
 			}
-			warn(cmd.ErrOrStderr(), docs, out.Items)
+			warn(cmd.ErrOrStderr(), warningsOf(docs, &out))
 			if program := os.Getenv("TAKT_EXTERNAL_DIFF"); program != "" && format == "table" {
 				return externalDiff(cmd, g, program, &out)
 			}

@@ -101,12 +101,33 @@ func refusedSet(cmd *cobra.Command, what string, docs []jobfile.Doc, err error) 
 	return f
 }
 
-// warn shows the server's warnings about the documents where they stand in the files.
-func warn(w io.Writer, docs []jobfile.Doc, applied []takt.AppliedJob) {
-	jobs, _ := parted(docs)
-	for i := range min(len(jobs), len(applied)) {
-		for _, x := range applied[i].Warnings {
-			warnOf(w, docs[jobs[i]].At(x.Field, x.Message, x.Hint))
+// warningsOf are the server's warnings about the documents, where they stand in the files.
+func warningsOf(docs []jobfile.Doc, applied *takt.ApplyResult) (all jobfile.Errors) {
+	jobs, calendars := parted(docs)
+	for i := range min(len(calendars), len(applied.Calendars)) {
+		for _, x := range applied.Calendars[i].Warnings {
+			all = append(all, docs[calendars[i]].At(x.Field, x.Message, x.Hint))
+		}
+	}
+	for i := range min(len(jobs), len(applied.Items)) {
+		for _, x := range applied.Items[i].Warnings {
+			all = append(all, docs[jobs[i]].At(x.Field, x.Message, x.Hint))
+		}
+	}
+	return all
+}
+
+// warn shows warnings, of one place the first.
+func warn(w io.Writer, all jobfile.Errors) {
+	type place struct {
+		file         string
+		line, column int
+	}
+	told := map[place]bool{}
+	for _, e := range all {
+		if at := (place{e.File, e.Line, e.Column}); !told[at] {
+			told[at] = true
+			warnOf(w, e)
 		}
 	}
 }

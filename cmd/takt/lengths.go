@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -23,8 +24,12 @@ func lengthOf(flag, text string) (time.Duration, error) {
 
 // lengthOrInstant reads a flag that takes a length of time, or an instant; d is 0 for that.
 func lengthOrInstant(flag, text string) (d time.Duration, at time.Time, err error) {
-	if at, err = time.Parse(time.RFC3339, text); err == nil {
+	if at, _, err = schedule.ReadInstant(text, nil, false); err == nil {
 		return 0, at, nil
+	}
+	if bad, ok := errors.AsType[*schedule.Error](err); ok && bad.Field != "" {
+		_, _, err = instantOf(flag, text, nil)
+		return 0, at, err
 	}
 	const instant = "an instant such as 2026-11-28T00:00:00+08:00"
 	length, err := takt.ParseDuration(text)
@@ -39,8 +44,15 @@ func lengthOrInstant(flag, text string) (d time.Duration, at time.Time, err erro
 	return length.Std(), time.Time{}, err
 }
 
-// minuteOffset is RFC 3339 without seconds.
-const minuteOffset = "2006-01-02T15:04Z07:00"
+// instantOf reads an instant of a flag; zone nil: it has to name an offset or a time zone. --to is the end of a range: of a reading that
+// clocks show twice it means the last.
+func instantOf(flag, text string, zone *time.Location) (time.Time, *schedule.Step, error) {
+	at, step, err := schedule.ReadInstant(text, zone, flag == "--to")
+	if bad, ok := errors.AsType[*schedule.Error](err); ok {
+		return at, nil, &failure{code: exitUsage, what: flag + ": " + bad.Message, todo: bad.Hint}
+	}
+	return at, step, err
+}
 
 // onClocks puts the time zone of --tz behind readings of the clocks; an instant with an offset needs none.
 func onClocks(zone string, texts ...*string) error {
@@ -53,7 +65,7 @@ func onClocks(zone string, texts ...*string) error {
 	read := 0
 	for _, text := range texts {
 		_, second := time.Parse(time.RFC3339Nano, *text)
-		_, minute := time.Parse(minuteOffset, *text)
+		_, minute := time.Parse(schedule.MinuteOffset, *text)
 		switch {
 		case strings.Contains(*text, "["):
 			return usage(fmt.Sprintf("%.64q names a time zone, and so does --tz: say it once", *text))

@@ -43,7 +43,7 @@ func newMissedCommand(g *global) *cobra.Command {
 		Long: `List the ranges of planned instants that became no execution because nobody planned them in time, or because of the overlap or
 misfire policy, with the backfill that runs or has run each. Executions that waited for the jobs that they run after, and that the
 overlap policy dropped when the wait was over, are among them, named, if they waited for 7 days at most: takt rerun
-runs one. Those of a pause or of a deletion are left out: takt get decisions shows all decisions.
+runs one. What came due in a pause or ended with its job is left out: takt get decisions shows all decisions.
 
 With --start the ranges that no backfill has are run as takt backfill would, a backfill for each range of a job. Those of jobs
 that have no schedule of their own (they run after others) cannot be. Those in which the newest revision has other instants than

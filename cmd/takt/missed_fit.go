@@ -158,6 +158,9 @@ func everPlanned(ctx context.Context, c *takt.Client, name string, o takt.Backfi
 		if err != nil {
 			return false, err
 		}
+		if x.Revision == 0 {
+			return false, nil // whatever became of it, it was of an earlier job of the name
+		}
 		switch x.Verdict {
 		case "not_planned", "closed", "disabled", "not_created", "not_in_force", "follows_others":
 			return false, nil

@@ -16,7 +16,8 @@ import (
 type fitServer struct {
 	has       map[string][]int
 	unplanned map[int]bool
-	none      bool // the job has no schedule
+	earlier   map[int]bool // an earlier job of the name ran it
+	none      bool         // the job has no schedule
 	most      int
 }
 
@@ -26,11 +27,14 @@ func (f *fitServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if strings.HasSuffix(r.URL.Path, "/explain") {
 		at, _ := time.Parse(time.RFC3339Nano, r.URL.Query().Get("at"))
-		verdict := "ran"
-		if f.unplanned[int(at.Sub(fitBegin).Seconds())] {
-			verdict = "not_planned"
+		x := takt.Explanation{Verdict: "ran", Revision: 3}
+		switch s := int(at.Sub(fitBegin).Seconds()); {
+		case f.unplanned[s]:
+			x.Verdict = "not_planned"
+		case f.earlier[s]:
+			x.Revision = 0
 		}
-		_ = json.NewEncoder(w).Encode(takt.Explanation{Verdict: verdict})
+		_ = json.NewEncoder(w).Encode(x)
 		return
 	}
 	var in takt.BackfillRequest
@@ -100,6 +104,7 @@ func TestMissedFits(t *testing.T) {
 		"one of two edited":   {fitServer{has: map[string][]int{"main": every(10, 0, 90), "other": every(1, 0, 90)}}, []missedRange{missed("main", 10, 50, 5), missed("other", 20, 60, 3)}, 0, []string{"3 missed, the schedule other of revision 3 has 41 instants there"}},
 		"another ran":         {fitServer{has: map[string][]int{"main": every(10, 0, 90), "other": {30}}}, []missedRange{missed("main", 10, 50, 5)}, 1, nil},
 		"another came later":  {fitServer{has: map[string][]int{"main": every(10, 0, 90), "other": {30, 33}}, unplanned: map[int]bool{33: true}}, []missedRange{missed("main", 10, 50, 5)}, 0, []string{"0 missed, the schedule other of revision 3 has 2 instants there"}},
+		"another was earlier": {fitServer{has: map[string][]int{"main": every(10, 0, 90), "other": {30}}, earlier: map[int]bool{30: true}}, []missedRange{missed("main", 10, 50, 5)}, 0, []string{"0 missed, the schedule other of revision 3 has 1 instant there"}},
 		"of no schedule":      {fitServer{has: map[string][]int{"main": {10}}}, []missedRange{missed("", 10, 10, 1)}, 1, nil},
 		"of no schedule, off": {fitServer{}, []missedRange{missed("", 10, 10, 1)}, 0, []string{"1 missed, the schedule of revision 3 has 0 instants there"}},
 	} {

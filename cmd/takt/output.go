@@ -12,6 +12,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
+
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // The forms of -o. Data forms carry what the API said, for programs; the others are for people.
@@ -178,25 +180,20 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// age is a length of time in at most two units, such as 5m12s.
+// age is a length of time in at most two units, such as 5m12s: what is finer would only make columns wide.
 func age(d time.Duration) string {
-	sign := ""
-	if d < 0 {
-		sign, d = "-", -d
+	unit := time.Hour
+	switch a := d.Abs(); {
+	case a < time.Second:
+		unit = time.Millisecond
+	case a < 10*time.Second:
+		unit = 100 * time.Millisecond
+	case a < time.Hour:
+		unit = time.Second
+	case a < 24*time.Hour:
+		unit = time.Minute
 	}
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%s%dms", sign, d.Milliseconds())
-	case d < 10*time.Second:
-		return fmt.Sprintf("%s%.1fs", sign, d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%s%ds", sign, int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%s%dm%ds", sign, int(d.Minutes()), int(d.Seconds())%60)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%s%dh%dm", sign, int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%s%dd%dh", sign, int(d.Hours())/24, int(d.Hours())%24)
+	return schedule.Length(d.Truncate(unit))
 }
 
 // since is the age of an instant, "" when there is none; one in the future is "in 5m".

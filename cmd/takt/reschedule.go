@@ -16,7 +16,7 @@ type whenFlags struct{ at, in string }
 
 func (w *whenFlags) add(f *pflag.FlagSet, what string) {
 	f.StringVar(&w.in, "in", "", what+": a time from now such as 300ms, 30m or 2d, at most ten years")
-	f.StringVar(&w.at, "at", "", what+": an instant such as 2026-12-01T09:00:00+08:00; one that has passed means now")
+	f.StringVar(&w.at, "at", "", what+": an instant such as 2026-12-01T09:00:00+08:00 or 2026-12-01T09:00[Asia/Shanghai]; one that has passed means now")
 }
 
 // read gives the instant, or the time from now; both zero when neither flag is there.
@@ -25,8 +25,8 @@ func (w *whenFlags) read() (at time.Time, in time.Duration, err error) {
 		return at, 0, usage("--at and --in exclude each other")
 	}
 	if w.at != "" {
-		if at, err = time.Parse(time.RFC3339, w.at); err != nil {
-			return at, 0, usage(fmt.Sprintf("--at %.64q: it must be an instant such as 2026-12-01T09:00:00+08:00", w.at))
+		if at, _, err = instantOf("--at", w.at, nil); err != nil {
+			return at, 0, err
 		}
 	}
 	var d takt.Duration

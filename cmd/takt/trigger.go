@@ -22,6 +22,9 @@ type trigger struct {
 	format  string
 }
 
+// triggerForms are those of -o; the id alone is printed as a table already.
+var triggerForms = []string{"table", "name", "json", "jsonl", "yaml"}
+
 func newTriggerCommand(g *global) *cobra.Command {
 	t := trigger{g: g}
 	cmd := &cobra.Command{
@@ -29,6 +32,10 @@ func newTriggerCommand(g *global) *cobra.Command {
 		Short: "Run a job, now or at a later instant, whatever its schedule",
 		Long: `Run a job, whatever its schedule, and print the id of the execution. With --in or --at it exists at once, in
 state scheduled, and starts at that instant, not before; takt cancel and takt reschedule find it by its id or key.
+
+With --key the same command again leads to the execution that the first one made, until 24 hours behind the instant that it was
+asked for. The key stands for the whole request: with other parameters, another --in or another --at it is refused
+(idempotency_key_reused, exit code 5). A new request takes a new key; takt reschedule moves the one that is there.
 
 With --wait the exit code is 0 when it succeeded and 1 when it did not. Ctrl-C and --timeout end the
 waiting, not the execution.`,
@@ -45,7 +52,7 @@ waiting, not the execution.`,
 	t.when.add(f, "when it starts")
 	f.BoolVar(&t.wait, "wait", false, "wait for the end")
 	f.DurationVar(&t.timeout, "timeout", 0, "with --wait: give up waiting after this time; 0: never")
-	addOutput(cmd, &t.format)
+	addForms(cmd, &t.format, triggerForms)
 	return cmd
 }
 
@@ -85,7 +92,7 @@ func (t *trigger) run(cmd *cobra.Command, name string) error {
 	if made.Past {
 		fmt.Fprintln(cmd.ErrOrStderr(), "the instant has passed: it runs now")
 	}
-	if t.format == "table" {
+	if !isData(t.format) {
 		if _, err := fmt.Fprintln(cmd.OutOrStdout(), made.Execution); err != nil {
 			return err
 		}

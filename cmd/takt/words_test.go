@@ -28,8 +28,8 @@ func TestTablePadsByDisplayCells(t *testing.T) {
 
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0ms", 250 * time.Millisecond: "250ms", 3200 * time.Millisecond: "3.2s", 59 * time.Second: "59s",
-		5*time.Minute + 12*time.Second: "5m12s", 26 * time.Hour: "26h0m", 50 * time.Hour: "2d2h", -time.Minute: "-1m0s",
+		0: "0s", 250 * time.Millisecond: "250ms", 3200 * time.Millisecond: "3.2s", 59 * time.Second: "59s",
+		5*time.Minute + 12*time.Second: "5m12s", 26 * time.Hour: "1d2h", 50 * time.Hour: "2d2h", -time.Minute: "-1m", 365*24*time.Hour - time.Second: "364d23h", 365 * 24 * time.Hour: "365d", 3 * time.Hour: "3h",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%v) = %s, want %s", d, got, want)

@@ -189,7 +189,7 @@ func wordHTTP(err error, timeout time.Duration) error {
 	var slow interface{ Timeout() bool }
 	switch dial, isDial := errors.AsType[*net.OpError](err); {
 	case errors.Is(err, context.DeadlineExceeded):
-		return &commandError{"http_timeout", fmt.Sprintf("the service did not answer within %v", timeout)}
+		return &commandError{"http_timeout", "the service did not answer within " + takt.Duration(timeout).String()}
 	case isDial && dial.Op == "dial":
 		return &commandError{"http_unreachable", "the service cannot be reached: " + dial.Error()}
 	case errors.As(err, &slow) && slow.Timeout():

@@ -25,8 +25,9 @@ type intake struct {
 	passes   bool  // a worker's call: it goes on to the owner of its partition
 	hangs    bool  // it is answered when there is something to say
 
-	// direct answers a request that is surely in order, past huma; false: it is not, or not surely, and nothing was done.
-	direct func(w http.ResponseWriter, r *http.Request, body []byte) bool
+	// direct answers a request that is surely in order, past huma; false: it is not, or not surely, and nothing was done. It is tried before
+	// the body is checked, and when it has passed.
+	direct func(w http.ResponseWriter, r *http.Request, body []byte, checked bool) bool
 
 	alone    bool          // a call of people's that needs no database
 	patience time.Duration // of one that does; 0: peopleTimeout
@@ -40,6 +41,9 @@ func (s *server) middleware(in intake) func(huma.Context, func(huma.Context)) {
 		if err == nil && in.passes && s.passOn(w, r, in, body) {
 			return
 		}
+		if err == nil && in.direct != nil && in.direct(w, r, body, false) {
+			return
+		}
 		if err == nil {
 			body, err = in.check(body)
 		}
@@ -47,7 +51,7 @@ func (s *server) middleware(in intake) func(huma.Context, func(huma.Context)) {
 			s.refuse(w, r, err)
 			return
 		}
-		if in.direct != nil && in.direct(w, r, body) {
+		if in.direct != nil && in.direct(w, r, body, true) {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -200,6 +201,10 @@ func fromAppliedCalendar(a *control.AppliedCalendar, dry bool) takt.AppliedCalen
 	out := takt.AppliedCalendar{Action: string(a.Action), Calendar: fromCalendar(&a.Calendar), Jobs: a.Jobs}
 	if !dry {
 		out.Effect = string(a.Effect)
+	}
+	if len(a.Shut) > 0 {
+		out.Warnings = []takt.ProblemError{{Field: "spec", Code: "never_open", Message: "it leaves no instant to come to schedules of these jobs: " + strings.Join(a.Shut, ", "),
+			Hint: "list the days to come under open, or close fewer"}}
 	}
 	if a.Action != store.ActionUnchanged {
 		out.Changes = calendarChanges(a.Before, &a.Calendar)

@@ -11,14 +11,15 @@ import (
 )
 
 // registerDirect is register for calls that come for each single execution: huma's part in one, which reads a body of people's twice,
-// costs as much as the rest of it. fill decodes a body that strictJSON has let pass, and tells whether the call is surely in order; what
-// is not goes through huma, which says what is wrong with it. Description and errors are huma's for all.
+// costs as much as the rest of it. fill decodes a body and tells whether the call is surely in order: before the body is checked what is
+// read by hand, whose form leaves nothing to check, then what strictJSON has let pass. The rest goes through huma, which says what is wrong
+// with it. Description and errors are huma's for all.
 func registerDirect[I, O any](s *server, op huma.Operation, in intake, use func(context.Context, *I) (*answer[O], error),
-	fill func(r *http.Request, body []byte, i *I) bool,
+	fill func(r *http.Request, body []byte, checked bool, i *I) bool,
 ) {
-	in.direct = func(w http.ResponseWriter, r *http.Request, body []byte) bool {
+	in.direct = func(w http.ResponseWriter, r *http.Request, body []byte, checked bool) bool {
 		var i I
-		if r.URL.RawQuery != "" || !takesJSON(r.Header.Values("Accept")) || !fill(r, body, &i) {
+		if r.URL.RawQuery != "" || !takesJSON(r.Header.Values("Accept")) || !fill(r, body, checked, &i) {
 			return false
 		}
 		out, err := guarded(r.Context(), s, in, &i, use)
@@ -57,8 +58,11 @@ func (s *server) write(w http.ResponseWriter, r *http.Request, v any) {
 	}
 }
 
-// fillBody decodes a worker's call, whose checks are its own.
-func fillBody[T any](_ *http.Request, in []byte, i *body[T]) bool {
+// fillBody decodes a worker's call, whose checks are its own: by hand before it is checked, else by encoding/json.
+func fillBody[T any](in []byte, checked bool, i *body[T], read func([]byte, *T) bool) bool {
+	if !checked {
+		return read(in, &i.Body)
+	}
 	return json.Unmarshal(in, &i.Body) == nil
 }
 

@@ -124,7 +124,7 @@ func (s *server) health() {
 		Responses: plainResponse()}, intake{alone: true}, func(context.Context, *struct{}) (*text, error) { return plain("ok"), nil })
 	register(s, huma.Operation{OperationID: "readyz", Method: http.MethodGet, Path: pathReady, Tags: tags,
 		Summary:     "Whether calls can be served",
-		Description: "The store answers (asked at most once a second), every partition is answered for, and the server is not stopping.",
+		Description: "The store answers (asked at most once a second), every partition is answered for or was until a moment ago, and the server is not stopping.",
 		Responses:   plainResponse()}, intake{alone: true}, s.ready)
 }
 

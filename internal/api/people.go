@@ -79,7 +79,7 @@ type (
 	}
 	triggerInput struct {
 		JobPath
-		Key  string `header:"Idempotency-Key" pattern:"^[!-~]{1,128}$" doc:"The same key leads to the same execution until 24 hours behind the instant asked for."`
+		Key  string `header:"Idempotency-Key" pattern:"^[!-~]{1,128}$" doc:"The same key leads to the same execution until 24 hours behind the instant asked for. With another request (params, in, at) it is refused: 409 idempotency_key_reused."`
 		Body *takt.TriggerRequest
 	}
 )

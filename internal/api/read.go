@@ -10,16 +10,21 @@ import (
 )
 
 // The bodies of calls that come for each execution are read by hand when they have exactly the form in which the SDK writes them; anything
-// else is left to encoding/json. strictJSON has let them pass: they are well formed, with no key twice.
+// else is left to strictJSON and encoding/json.
 
 // fillReport decodes a report.
-func fillReport(r *http.Request, in []byte, i *body[takt.ReportRequest]) bool {
-	return readReport(in, &i.Body) || fillBody(r, in, i)
+func fillReport(_ *http.Request, in []byte, checked bool, i *body[takt.ReportRequest]) bool {
+	return fillBody(in, checked, i, readReport)
+}
+
+// fillBeat decodes a heartbeat.
+func fillBeat(_ *http.Request, in []byte, checked bool, i *body[takt.HeartbeatRequest]) bool {
+	return checked && json.Unmarshal(in, &i.Body) == nil
 }
 
 // fillPoll decodes a poll.
-func fillPoll(r *http.Request, in []byte, i *body[takt.PollRequest]) bool {
-	return readPoll(in, &i.Body) || fillBody(r, in, i)
+func fillPoll(_ *http.Request, in []byte, checked bool, i *body[takt.PollRequest]) bool {
+	return fillBody(in, checked, i, readPoll)
 }
 
 func readReport(in []byte, out *takt.ReportRequest) bool {
@@ -108,16 +113,15 @@ func readPoll(in []byte, out *takt.PollRequest) bool {
 
 // fillTriggers decodes a list of triggers. What its schema says of it is in order; what may have times, or keys that are given and
 // empty, is left to huma.
-func fillTriggers(r *http.Request, in []byte, i *triggerManyInput) bool {
+func fillTriggers(r *http.Request, in []byte, checked bool, i *triggerManyInput) bool {
 	if i.NS = r.PathValue("ns"); !isName(i.NS) {
 		return false
 	}
-	keyed := false
-	if !readTriggers(in, &i.Body) {
-		if bytes.Contains(in, []byte(`"at"`)) || bytes.Contains(in, []byte(`"in"`)) || bytes.IndexByte(in, '\\') >= 0 || json.Unmarshal(in, &i.Body) != nil {
-			return false
-		}
-		keyed = bytes.Contains(in, []byte(`"key"`))
+	keyed := checked && bytes.Contains(in, []byte(`"key"`))
+	switch {
+	case !checked && !readTriggers(in, &i.Body),
+		checked && (bytes.Contains(in, []byte(`"at"`)) || bytes.Contains(in, []byte(`"in"`)) || bytes.IndexByte(in, '\\') >= 0 || json.Unmarshal(in, &i.Body) != nil):
+		return false
 	}
 	for k := range i.Body.Items {
 		it := &i.Body.Items[k]

@@ -2,7 +2,7 @@ package api
 
 import "slices"
 
-// scan reads well-formed JSON in one form only.
+// scan reads JSON in one form only: what has it, strictJSON would let pass.
 type scan struct {
 	b   []byte // what is left
 	bad bool   // it has another form
@@ -26,7 +26,7 @@ func (s *scan) want(text string) {
 	}
 }
 
-// number is a whole number; what follows its digits is not looked at.
+// number is a whole number that is not below zero; what follows its digits is not looked at.
 func (s *scan) number() int64 {
 	const digits = 18 // of which every number fits
 	v, n := int64(0), 0
@@ -34,7 +34,7 @@ func (s *scan) number() int64 {
 		v = v*10 + int64(s.b[n]-'0')
 		n++
 	}
-	s.bad = s.bad || n == 0
+	s.bad = s.bad || n == 0 || n > 1 && s.b[0] == '0'
 	s.b = s.b[n:]
 	return v
 }
@@ -75,7 +75,7 @@ func (s *scan) word() string {
 // value is whatever stands here, as it stands.
 func (s *scan) value() []byte {
 	n := s.end()
-	if s.bad || n == 0 {
+	if s.bad || n == 0 || strictJSON(s.b[:n], free, false) != nil {
 		s.bad = true
 		return nil
 	}
@@ -84,7 +84,10 @@ func (s *scan) value() []byte {
 	return text
 }
 
-// end is behind the value that stands here.
+// scanDepth bounds what is nested in a value: far less than maxDepth, which counts from the begin of the body.
+const scanDepth = 32
+
+// end is behind the value that stands here, if it is one.
 func (s *scan) end() int {
 	depth, n := 0, 0
 	for n < len(s.b) {
@@ -97,6 +100,7 @@ func (s *scan) end() int {
 			}
 		case '{', '[':
 			depth++
+			s.bad = s.bad || depth > scanDepth
 		case '}', ']':
 			if depth--; depth < 0 {
 				return n

@@ -85,7 +85,11 @@ func (s *server) explain(ctx context.Context, in *explainInput) (*answer[takt.Ex
 func fromExplanation(name string, x *control.Explanation) takt.Explanation {
 	out := takt.Explanation{Job: name, At: x.At.Time().In(x.Zone), Verdict: string(x.Verdict), Text: x.Text, Reason: string(x.Reason),
 		Revision: x.Revision, Schedule: x.Schedule, TimeZone: x.Zone.String(), Note: x.Note}
-	if e := x.Evidence.Execution; e != nil {
+	e := x.Evidence.Execution
+	if e == nil {
+		e = x.Evidence.Earlier
+	}
+	if e != nil {
 		shown := fromExecution(&e.Execution)
 		shown.Waits, shown.WaitsText = string(e.Waits), e.Waits.Text()
 		out.Execution = &shown
@@ -93,6 +97,9 @@ func fromExplanation(name string, x *control.Explanation) takt.Explanation {
 			ms := x.Late.Milliseconds()
 			out.LateMs = &ms
 		}
+	}
+	if d := x.Evidence.Before; d != nil && e == nil {
+		out.Decisions = append(out.Decisions, fromDecision(d))
 	}
 	for i := range x.Evidence.Decisions {
 		out.Decisions = append(out.Decisions, fromDecision(&x.Evidence.Decisions[i]))

@@ -28,7 +28,7 @@ func (s *server) worker() {
 	hanging.hangs = true
 	register(s, op("workerOpen", "open", "Begin a session"), small, s.open)
 	registerDirect(s, op("workerPoll", "poll", "Ask for work; hangs while there is none"), hanging, s.poll, fillPoll)
-	registerDirect(s, op("workerHeartbeat", "heartbeat", "Renew the named leases"), intake{lenient: true, limit: 8 * s.limits.Body, passes: true}, s.heartbeat, fillBody)
+	registerDirect(s, op("workerHeartbeat", "heartbeat", "Renew the named leases"), intake{lenient: true, limit: 8 * s.limits.Body, passes: true}, s.heartbeat, fillBeat)
 	registerDirect(s, op("workerReport", "report", "Report what happened; send again until answered"),
 		intake{lenient: true, limit: s.limits.ReportBody, passes: true}, s.report, fillReport)
 	register(s, op("workerClose", "close", "End a session; what it holds goes back at once"), small, s.closing)

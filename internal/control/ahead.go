@@ -183,6 +183,16 @@ func cursorOf(cursors []job.Cursor, id string) job.Cursor {
 	return job.Cursor{}
 }
 
+// first is the first cursor of some schedules of which something holds: each of those that share an instant may have it yet. nil: none.
+func (ev *Evidence) first(names []string, holds func(c *job.Cursor) bool) *job.Cursor {
+	for _, name := range names {
+		if c := cursorOf(ev.Cursors, name); holds(&c) {
+			return &c
+		}
+	}
+	return nil
+}
+
 // autoPaused says that failures in a row hold the schedules of a job; "": they do not.
 func autoPaused(d *job.Definition, cursors []job.Cursor) string {
 	failures := 0

@@ -40,12 +40,15 @@ type LineCount struct {
 // Backfill runs a job for each planned instant of a range that has no succeeded execution, in the newest revision. Errors:
 // KindNotFound; KindInvalid with the field, "no_instants"; KindConflict "not_planned", "backfill_live".
 func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, error) {
-	b, d, note, err := c.backfillOf(ctx, &r)
+	b, row, note, err := c.backfillOf(ctx, &r)
 	if err != nil {
 		return Backfilled{}, err
 	}
 	if r.DryRun {
-		return Backfilled{Backfill: b, Note: note, Lines: countLines(d, b.From, b.To)}, nil
+		if err := c.addRefusal(ctx, &b, row, &note); err != nil {
+			return Backfilled{}, err
+		}
+		return Backfilled{Backfill: b, Note: note, Lines: countLines(&row.Definition, b.From, b.To)}, nil
 	}
 	ids, err := c.requestedIDs(1)
 	if err != nil {
@@ -65,7 +68,7 @@ func (c *Control) Backfill(ctx context.Context, r BackfillRequest) (Backfilled, 
 }
 
 // backfillOf judges a request by what the job is now. note: what of it has no effect.
-func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Backfill, d *job.Definition, note string, err error) {
+func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Backfill, row *store.JobRow, note string, err error) {
 	b = job.Backfill{Namespace: r.Namespace, Job: r.Job, At: c.instant(),
 		Spec: job.BackfillSpec{Reverse: r.Reverse, MaxParallel: r.MaxParallel, By: r.Change.By, Reason: r.Change.Reason}}
 	if err := checkChange(r.Change); err != nil {
@@ -77,11 +80,11 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Bac
 	if err := r.ends(&b, time.UTC); err != nil {
 		return b, nil, "", err
 	}
-	row, err := c.read.Job(ctx, r.Namespace, r.Job)
+	found, err := c.read.Job(ctx, r.Namespace, r.Job)
 	if err != nil {
 		return b, nil, "", err
 	}
-	d = &row.Definition
+	d := &found.Definition
 	if d.Unfit != "" {
 		return b, nil, "", job.Errorf(job.KindConflict, "job_unfit", "the job %q cannot be used: %s", d.Name, d.Unfit).WithHint("apply the job again")
 	}
@@ -102,7 +105,23 @@ func (c *Control) backfillOf(ctx context.Context, r *BackfillRequest) (b job.Bac
 	if b.Spec.Total, err = countRange(d, b.From, b.To); err == nil && b.Spec.Total == 0 {
 		note = "the range has no planned instant of the job: nothing runs; " + nearest(d, b.From, b.To)
 	}
-	return b, d, note, err
+	return b, &found, note, err
+}
+
+// addRefusal notes what would refuse a backfill now that is not to be run: the count alone would promise what is not kept.
+func (c *Control) addRefusal(ctx context.Context, b *job.Backfill, row *store.JobRow, note *string) error {
+	if b.Spec.Total == 0 {
+		return nil // the note says that nothing runs
+	}
+	rows, _, err := c.write.Backfills(ctx, b.Namespace, b.Job, store.Page{Limit: store.DefaultLimit})
+	if err != nil {
+		return err
+	}
+	live := slices.DeleteFunc(rows, func(o job.Backfill) bool { return o.JobUID != b.JobUID || o.Progress.State.Ended() })
+	if e, refused := asError(store.MayBackfill(b, &row.Definition, row.Cursors, live)); refused {
+		*note = strings.TrimPrefix(*note+"; it would be refused now: "+e.Message+" ("+e.Hint+")", "; ")
+	}
+	return nil
 }
 
 // ends reads the ends of the range on the clocks of a zone.

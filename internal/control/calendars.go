@@ -23,7 +23,8 @@ type CalendarRequest struct {
 // AppliedCalendar is what became of one calendar of a set.
 type AppliedCalendar struct {
 	store.AppliedCalendar
-	Effect Effect // on the jobs that name it
+	Effect Effect   // on the jobs that name it
+	Shut   []string // jobs that the set does not write, of which a schedule has no instant to come by it
 }
 
 func checkCalendar(r *CalendarRequest) error {

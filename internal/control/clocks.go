@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,69 +31,23 @@ func lastInstantOf(text string, zone *time.Location) (job.Instant, error) {
 }
 
 func readInstant(text string, zone *time.Location, last bool) (job.Instant, error) {
-	if bare, name, is := zoneBehind(text); is {
-		own, err := schedule.ZoneNamed(name)
-		if err != nil {
-			return 0, job.Errorf(job.KindInvalid, "bad_time_zone", "%.64q is no time zone", name).WithHint("use an IANA name such as Asia/Shanghai")
-		}
-		text, zone = bare, own
+	at, _, err := schedule.ReadInstant(text, zone, last)
+	if bad, ok := errors.AsType[*schedule.Error](err); ok && bad.Field != "" {
+		return 0, job.Errorf(job.KindInvalid, "bad_time_zone", "%s", bad.Message).WithHint("%s", bad.Hint)
 	}
-	for _, layout := range append([]string{time.RFC3339Nano, minuteOffset}, readings...) {
-		at, err := time.ParseInLocation(layout, text, zone)
-		if reading, is := readingOf(text); is && err == nil {
-			switch all, step := schedule.Readings(zone, reading); {
-			case step != nil:
-				at = step.At
-			case last:
-				at = all[len(all)-1]
-			default:
-				at = all[0]
-			}
-		}
-		if err == nil && at.Unix() >= 0 && at.Add(24*time.Hour).UTC().Year() <= 9999 { // in each zone
-			return max(job.InstantOf(at), firstInstant), nil
-		}
+	if err != nil || at.Unix() < 0 || at.Add(24*time.Hour).UTC().Year() > 9999 { // in each zone
+		return 0, job.Errorf(job.KindInvalid, "bad_instant", "this is no instant from 1970 to 9999").
+			WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
 	}
-	return 0, job.Errorf(job.KindInvalid, "bad_instant", "this is no instant from 1970 to 9999").
-		WithHint("write 2026-03-08T02:30:00+08:00, or 2026-03-08T02:30 on the clocks of the job's time zone")
+	return max(job.InstantOf(at), firstInstant), nil
 }
 
 // firstInstant stands for all of the first second: the instant 0 is none, and counting begins before what is counted.
 const firstInstant = job.Instant(1000)
 
-// minuteOffset is RFC 3339 without seconds.
-const minuteOffset = "2006-01-02T15:04Z07:00"
-
-// readings are the ways to write an instant as a reading of the clocks of a zone.
-var readings = []string{"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly}
-
-// zoneBehind parts a reading from the time zone that stands behind it, as RFC 9557 has it: 2026-03-08T02:30[Asia/Shanghai]. An
-// instant with an offset has none.
-func zoneBehind(text string) (reading, zone string, is bool) {
-	reading, zone, _ = strings.Cut(text, "[")
-	if zone, is = strings.CutSuffix(zone, "]"); !is {
-		return text, "", false
-	}
-	if _, is = readingOf(reading); !is || zone == "" {
-		return text, "", false
-	}
-	return reading, zone, true
-}
-
-// readingOf is the reading that text is, as if the clocks stood in UTC; false: it is none.
-func readingOf(text string) (reading time.Time, is bool) {
-	text, _, _ = strings.Cut(text, "[")
-	for _, layout := range readings {
-		if reading, err := time.Parse(layout, text); err == nil {
-			return reading, true
-		}
-	}
-	return time.Time{}, false
-}
-
 // clocksOf is the time zone in which a text without an offset is read.
 func (ev *Evidence) clocksOf(text string) *time.Location {
-	if _, name, is := zoneBehind(text); is {
+	if _, name, is := schedule.ZoneBehind(text); is {
 		if zone, err := schedule.ZoneNamed(name); err == nil { // else it was refused
 			return zone
 		}
@@ -102,10 +57,10 @@ func (ev *Evidence) clocksOf(text string) *time.Location {
 
 // nameZone says in which time zone a text without one was read, when the job has schedules of others.
 func (ev *Evidence) nameZone(text string) {
-	if _, is := readingOf(text); !is {
+	if _, is := schedule.ReadingOf(text); !is {
 		return
 	}
-	if _, _, named := zoneBehind(text); named {
+	if _, _, named := schedule.ZoneBehind(text); named {
 		return
 	}
 	zone, others := zoneOf(ev.Newest).String(), []string{}

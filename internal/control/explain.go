@@ -48,7 +48,7 @@ type Evidence struct {
 	Decisions []job.Decision  // whose ranges hold At
 	Backfill  job.ExecutionID // that has At in its range and has not ended; zero: none
 	Reached   bool            // it has come to At
-	Earlier   *job.Execution  // of At, by a job that had the name before; nil: none
+	Earlier   *ExecutionView  // of At, by a job that had the name before; nil: none
 	Before    *job.Decision   // about At, of such a job; nil: none
 	Reading   string          // what a step of the clocks made of the reading that was asked for; "": nothing
 	Dropped   bool            // no clock showed that reading, and no schedule fires in its place: At is the first instant behind it
@@ -142,7 +142,7 @@ func (ev *Evidence) Explain() Explanation {
 			out.Schedule = decision.Schedule
 		}
 	case ev.InForce == nil:
-		out.say(VerdictNotThere, "the job was created at %s, after this instant%s", stamp(ev.Newest.CreatedAt), ev.earlier())
+		out.beforeJob()
 	case ev.Newest.Deleted != nil && ev.At >= ev.Newest.Deleted.At:
 		out.say(VerdictDeleted, "the job was deleted at %s%s", stamp(ev.Newest.Deleted.At), because(ev.Newest.Deleted.By, ev.Newest.Deleted.Reason))
 	case ev.InForce.Spec.Disabled:
@@ -172,16 +172,23 @@ func (x *Explanation) addWords() {
 	}
 }
 
-// earlier says what became of the instant of an earlier job of the name.
-func (ev *Evidence) earlier() string {
-	switch x, d := ev.Earlier, ev.Before; {
-	case x != nil:
-		return fmt.Sprintf("; an earlier job of this name has execution %s of it (%s)", x.ID, x.State)
-	case d != nil:
-		return "; of an earlier job of this name it was " + decisionText(d, ev.At)
+// beforeJob tells what became of an instant that lies before the newest job of the name: what an earlier one made of it, if that is known.
+func (x *Explanation) beforeJob() {
+	ev := &x.Evidence
+	switch e, d := ev.Earlier, ev.Before; {
+	case e != nil:
+		x.At = e.PlannedAt
+		x.ofExecution(e)
+	case d != nil && (d.From == ev.At || d.To == ev.At):
+		x.Verdict, x.Reason, x.Schedule, x.Text = Verdict(d.Kind), d.Reason, d.Schedule, decisionText(d, ev.At)
 	default:
-		return ""
+		x.say(VerdictNotThere, "the job was created at %s, after this instant", stamp(ev.Newest.CreatedAt))
+		if d != nil { // whether the instant was one of its schedule is not known any more
+			x.Text += "; of what an earlier job of this name had around it, it was decided: " + decisionText(d, ev.At)
+		}
+		return
 	}
+	x.Text += "; that was an earlier job of this name: this one was created at " + stamp(ev.Newest.CreatedAt)
 }
 
 func (x *Explanation) say(v Verdict, format string, args ...any) {
@@ -212,7 +219,7 @@ func decisionText(d *job.Decision, at job.Instant) string {
 	if d.Reason == job.ReasonMissedDown {
 		text += fmt.Sprintf("; no server planned the job from %s to %s", stamp(d.From), stamp(d.At))
 	}
-	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), span(d.At.Sub(at)))
+	return text + fmt.Sprintf("; decided at %s, %s after it", stamp(d.At), schedule.Span(d.At.Sub(at)))
 }
 
 func (x *Explanation) ofExecution(e *ExecutionView) {
@@ -227,12 +234,12 @@ func (x *Explanation) ofExecution(e *ExecutionView) {
 	case job.TriggerCatchUp:
 		how = " when it was caught up"
 	}
-	begun := fmt.Sprintf("began %s after its instant", span(x.Late))
+	begun := fmt.Sprintf("began %s after its instant", schedule.Span(x.Late))
 	switch {
 	case e.State.Ended() && e.StartedAt == 0:
 		x.say(VerdictNotRun, "execution %s was made%s and ended %s before it began: %s", e.ID, how, e.State, e.Reason.Text())
 	case e.State.Ended():
-		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, span(e.EndedAt.Sub(e.StartedAt)))
+		x.say(VerdictRan, "ran%s as execution %s: %s; it %s and took %s", how, e.ID, strings.TrimSuffix(string(e.State)+", "+e.Reason.Text(), ", "), begun, schedule.Span(e.EndedAt.Sub(e.StartedAt)))
 	case e.StartedAt != 0 && e.State != job.ExecutionQueued:
 		x.say(VerdictRunning, "runs%s as execution %s; it %s", how, e.ID, begun)
 	default:
@@ -301,7 +308,7 @@ func (x *Explanation) ahead(lines []line, names []string) {
 		x.say(VerdictUsedUp, "%s will have made all its runs by then (maxRuns)", x.Schedule)
 		return
 	}
-	x.say(VerdictWillRun, "will run in %s", span(ev.At.Sub(ev.Now)))
+	x.say(VerdictWillRun, "will run in %s", schedule.Span(ev.At.Sub(ev.Now)))
 	if x.Note != "" {
 		x.Text += "; " + x.Note
 	}
@@ -313,25 +320,24 @@ func (x *Explanation) ahead(lines []line, names []string) {
 // silent is for an instant of the past, of a schedule, of which nothing is known.
 func (x *Explanation) silent(lines []line, names []string) {
 	ev := &x.Evidence
-	cursor := job.Cursor{}
-	if len(names) > 0 {
-		cursor = cursorOf(ev.Cursors, names[0])
-	}
+	held := ev.first(names, func(c *job.Cursor) bool { return c.Held != 0 && ev.At >= c.Held && (c.Next == 0 || ev.At < c.Next) })
+	owing := ev.first(names, func(c *job.Cursor) bool { return c.Owes(ev.At) })
+	due := ev.first(names, func(c *job.Cursor) bool { return c.Next != 0 && c.Next <= ev.At })
 	autoPaused := autoPaused(ev.Newest, ev.Cursors)
 	what, written := lastWritten(ev.InForce, ev.At)
 	newest := ev.InForce.Revision == ev.Newest.Revision && ev.Newest.Deleted == nil
 	switch p := ev.Newest.Pause; {
-	case newest && cursor.Held != 0 && ev.At >= cursor.Held && (cursor.Next == 0 || ev.At < cursor.Next):
+	case newest && held != nil:
 		if x.Reason = job.ReasonPaused; autoPaused != "" {
 			x.Reason = job.ReasonAutoPaused
 			x.say(VerdictHeld, "%s; it is recorded as skipped then", autoPaused)
 			return
 		}
 		x.say(VerdictHeld, "a pause holds it%s, %s; it is recorded as skipped when the pause ends", byPause(p), untilText(p))
-	case cursor.Owes(ev.At):
-		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(cursor.Owed))
-	case newest && cursor.Next != 0 && cursor.Next <= ev.At:
-		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", span(ev.Now.Sub(ev.At)))
+	case owing != nil:
+		x.say(VerdictDue, "it was missed and is being caught up; the oldest that is still owed is %s", stamp(owing.Owed))
+	case newest && due != nil:
+		x.say(VerdictDue, "it is due and has not been decided yet, %s after its time", schedule.Span(ev.Now.Sub(ev.At)))
 		if why := firstOf(ev.Moving, ev.Unowned); why != "" {
 			x.Text += ": " + why
 		}
@@ -340,7 +346,7 @@ func (x *Explanation) silent(lines []line, names []string) {
 	case ev.At < ev.Kept:
 		x.say(VerdictSwept, "what was known of it is not kept so long: only what is newer than %s", stamp(ev.Kept))
 	case ev.At.Sub(written) < settling:
-		x.say(VerdictNotInForce, "%s was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", what, span(ev.At.Sub(written)))
+		x.say(VerdictNotInForce, "%s was written %s before, and the owner of the job had not taken it in: a revision fires nothing of the past", what, schedule.Span(ev.At.Sub(written)))
 	case ev.closedSince():
 		x.say(VerdictClosed, "closed by a calendar that was changed after this instant; %s, which was in force, has it, and nobody planned it in time: that is judged by the calendars of when an owner is back", x.keeps())
 	default:
@@ -374,18 +380,6 @@ func untilText(p *job.Pause) string {
 }
 
 func stamp(at job.Instant) string { return at.Time().Format("2006-01-02T15:04:05Z07:00") }
-
-// span is a length of time for people.
-func span(d time.Duration) string {
-	switch a := d.Abs(); {
-	case a < 10*time.Second:
-		return d.Round(time.Millisecond).String()
-	case a < 48*time.Hour:
-		return d.Round(time.Second).String()
-	default:
-		return fmt.Sprintf("%dd%s", d/(24*time.Hour), (d % (24 * time.Hour)).Round(time.Hour).String())
-	}
-}
 
 func firstOf(texts ...string) string {
 	for _, t := range texts {

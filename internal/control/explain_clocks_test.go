@@ -102,7 +102,7 @@ func TestExplainNamesTheEarlierJob(t *testing.T) {
 	}
 	now = wall.Add(3 * time.Hour)
 	mustPut(t, c, clockJob("again", "0 * * * *", schedule.DST{}))
-	wantVerdict(t, c, "again", at.Time(), control.VerdictNotThere, "after this instant; an earlier job of this name has execution "+x.ID.String()+" of it (succeeded)")
+	wantVerdict(t, c, "again", at.Time(), control.VerdictRan, "ran as execution "+x.ID.String()+": succeeded; it began 0s after its instant and took 1s; that was an earlier job of this name: this one was created at 2026-03-01T15:00:00Z")
 	other, err := c.Explain(t.Context(), "default", "again", at.Time().Add(time.Hour).Format(time.RFC3339))
 	if err != nil || other.Verdict != control.VerdictNotThere || strings.Contains(other.Text, "earlier") {
 		t.Errorf("%s, %v", other.Text, err)

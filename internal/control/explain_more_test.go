@@ -21,8 +21,8 @@ func TestExplainCountsFromTheInstant(t *testing.T) {
 		From: job.InstantOf(first), To: job.InstantOf(first.Add(4 * time.Minute)), Count: 5, At: job.InstantOf(first.Add(5 * time.Minute))})
 	now = wall.Add(time.Hour)
 	wantVerdict(t, c, "minutely", first, control.VerdictMissed, "; no server planned the job from 2026-03-01T12:10:00Z to 2026-03-01T12:15:00Z; decided at")
-	wantVerdict(t, c, "minutely", first.Add(time.Minute), control.VerdictMissed, ", 4m0s after it")
-	wantVerdict(t, c, "minutely", first.Add(4*time.Minute), control.VerdictMissed, ", 1m0s after it")
+	wantVerdict(t, c, "minutely", first.Add(time.Minute), control.VerdictMissed, ", 4m after it")
+	wantVerdict(t, c, "minutely", first.Add(4*time.Minute), control.VerdictMissed, ", 1m after it")
 }
 
 // What was decided for a job that had the name before is told, when the name is another job's by now.
@@ -32,14 +32,18 @@ func TestExplainTellsDecisionsOfAnEarlierJob(t *testing.T) {
 	uid := mustPut(t, c, put("lives", "web")).Row.Definition.UID
 	at := wall.Truncate(time.Minute).Add(10 * time.Minute)
 	decide(t, st, job.Decision{Job: uid, Namespace: "default", Name: "lives", Schedule: job.MainSchedule, Kind: job.DecisionBlocked, Reason: job.ReasonOverlapSkip,
-		From: job.InstantOf(at), To: job.InstantOf(at), Count: 1, At: job.InstantOf(at.Add(time.Second))})
+		From: job.InstantOf(at), To: job.InstantOf(at), Count: 1, At: job.InstantOf(at.Add(time.Second))},
+		job.Decision{Job: uid, Namespace: "default", Name: "lives", Schedule: job.MainSchedule, Kind: job.DecisionMissed, Reason: job.ReasonMissedDown,
+			From: job.InstantOf(at.Add(5 * time.Minute)), To: job.InstantOf(at.Add(9 * time.Minute)), Count: 3, At: job.InstantOf(at.Add(10 * time.Minute))})
 	now = wall.Add(time.Hour)
 	if _, err := c.Delete(t.Context(), control.DeleteRequest{Namespace: "default", Name: "lives", Cancel: true}); err != nil {
 		t.Fatal(err)
 	}
 	mustPut(t, c, put("lives", "web"))
-	wantVerdict(t, c, "lives", at, control.VerdictNotThere, "; of an earlier job of this name it was blocked: "+job.ReasonOverlapSkip.Text())
+	wantVerdict(t, c, "lives", at, control.VerdictBlocked, "blocked: "+job.ReasonOverlapSkip.Text()+"; decided at 2026-03-01T12:10:01Z, 1s after it; that was an earlier job of this name: this one was created at 2026-03-01T13:00:00Z")
 	wantVerdict(t, c, "lives", at.Add(time.Minute), control.VerdictNotThere, "after this instant")
+	wantVerdict(t, c, "lives", at.Add(9*time.Minute), control.VerdictMissed, "; that was an earlier job of this name")
+	wantVerdict(t, c, "lives", at.Add(6*time.Minute), control.VerdictNotThere, "; of what an earlier job of this name had around it, it was decided: missed: ")
 }
 
 // An instant of a closed day that runs on another one says where it went.

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,11 @@ func TestExplainVerdicts(t *testing.T) {
 	after := hourly
 	after.Schedules = []job.Schedule{{ID: "main", Spec: schedule.Spec{Delay: time.Minute}}}
 	slow := revision(1, "01T00:00:30", after)
+	pair := hourly
+	pair.Schedules = append(slices.Clone(hourly.Schedules), job.Schedule{ID: "second", Spec: schedule.Spec{Cron: "0 * * * *"}})
+	both := revision(1, "01T00:00:30", pair)
+	pair.Schedules = pair.Schedules[1:]
+	less := revision(2, "10T10:00:00", pair)
 	now := at("10T10:20:00")
 	spent := func(runs int64, last string, next job.Instant) []job.Cursor {
 		return []job.Cursor{{Schedule: "main", Revision: 1, Last: at(last), Next: next, Runs: runs}}
@@ -107,13 +113,16 @@ func TestExplainVerdicts(t *testing.T) {
 		"behind its end":     {control.Evidence{At: at("09T13:00:00"), Newest: &gone, InForce: &gone}, "deleted", "by bob"},
 		"before its end":     {control.Evidence{At: at("09T03:00:00"), Newest: &gone, InForce: &gone, Decisions: missed}, "missed", "nobody planned it"},
 		"disabled":           {control.Evidence{At: at("10T08:00:00"), Newest: one, InForce: revision(3, "08T00:00:00", off)}, "disabled", "revision 3"},
-		"due":                {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Unowned: "no server owns its partition at the moment"}, "due", "20m0s after its time: no server owns"},
-		"due, moving":        {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Moving: "the job moves", Unowned: "no server"}, "due", "20m0s after its time: the job moves"},
+		"due":                {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Unowned: "no server owns its partition at the moment"}, "due", "20m after its time: no server owns"},
+		"due, moving":        {control.Evidence{At: at("10T10:00:00"), Newest: one, InForce: one, Cursors: caught("10T09:00:00", "10T10:00:00"), Moving: "the job moves", Unowned: "no server"}, "due", "20m after its time: the job moves"},
 		"held":               {control.Evidence{At: at("10T10:00:00"), Newest: &paused, InForce: &paused, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Held: at("10T10:00:00")}}}, "held", "by ann (move), until it is resumed"},
 		"will be held":       {control.Evidence{At: at("10T11:00:00"), Newest: &paused, InForce: &paused}, "held", "will be recorded as skipped"},
-		"will run":           {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "will_run", "in 40m0s"},
-		"will run, moving":   {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Moving: "the job moves"}, "will_run", "in 40m0s; the job moves"},
+		"will run":           {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "will_run", "in 40m"},
+		"will run, moving":   {control.Evidence{At: at("10T11:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Moving: "the job moves"}, "will_run", "in 40m; the job moves"},
 		"owed":               {control.Evidence{At: at("10T07:00:00"), Newest: one, InForce: one, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
+		"owed by the other":  {control.Evidence{At: at("10T07:00:00"), Newest: both, InForce: both, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Last: at("10T09:00:00"), Next: at("10T11:00:00")}, {Schedule: "second", Revision: 1, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
+		"due for the other":  {control.Evidence{At: at("10T10:00:00"), Newest: both, InForce: both, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Last: at("10T09:00:00")}, {Schedule: "second", Revision: 1, Last: at("10T09:00:00"), Next: at("10T10:00:00")}}, Unowned: "no server owns its partition at the moment"}, "due", "no server owns"},
+		"of one taken away":  {control.Evidence{At: at("10T07:00:00"), Newest: less, InForce: both, Cursors: []job.Cursor{{Schedule: "second", Revision: 2, Owed: at("10T06:00:00"), OwedTo: at("10T08:00:00"), Next: at("10T11:00:00")}}}, "due", "caught up"},
 		"swept":              {control.Evidence{At: at("02T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00"), Kept: at("03T00:00:00")}, "swept", "not kept so long"},
 		"not in force":       {control.Evidence{At: at("01T01:00:00"), Newest: one, InForce: revision(1, "01T00:59:58", hourly)}, "not_in_force", "written 2s before"},
 		"unexplained":        {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: one, Cursors: caught("10T10:00:00", "10T11:00:00")}, "unexplained", "should not be"},
@@ -129,11 +138,11 @@ func TestExplainVerdicts(t *testing.T) {
 		"used up":            {control.Evidence{At: at("09T08:00:00"), Newest: one, InForce: bound, Cursors: spent(2, "09T07:00:00", 0)}, "used_up", "main had made all its runs"},
 		"lost within them":   {control.Evidence{At: at("09T06:00:00"), Newest: bound, InForce: bound, Cursors: spent(2, "09T07:00:00", 0)}, "unexplained", "should not be"},
 		"used up long ago":   {control.Evidence{At: at("10T11:00:00"), Newest: bound, InForce: bound, Cursors: spent(2, "09T07:00:00", 0)}, "used_up", "will have made all"},
-		"its last run":       {control.Evidence{At: at("10T12:00:00"), Newest: bound, InForce: bound, Cursors: spent(0, "10T10:00:00", at("10T11:00:00"))}, "will_run", "in 1h40m0s"},
+		"its last run":       {control.Evidence{At: at("10T12:00:00"), Newest: bound, InForce: bound, Cursors: spent(0, "10T10:00:00", at("10T11:00:00"))}, "will_run", "in 1h40m"},
 		"behind its last":    {control.Evidence{At: at("10T13:00:00"), Newest: bound, InForce: bound, Cursors: spent(0, "10T10:00:00", at("10T11:00:00"))}, "used_up", "will have made all"},
 		"auto-paused":        {control.Evidence{At: at("10T11:00:00"), Newest: failing, InForce: failing, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Failures: 3, Next: at("10T11:00:00")}}}, "held", "3 executions in a row have failed"},
 		"held by failures":   {control.Evidence{At: at("10T10:00:00"), Newest: failing, InForce: failing, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Failures: 3, Held: at("10T09:00:00")}}}, "held", "recorded as skipped then"},
-		"after a delay":      {control.Evidence{At: at("10T10:21:00"), Newest: slow, InForce: slow, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Next: at("10T10:21:00")}}}, "will_run", "in 1m0s"},
+		"after a delay":      {control.Evidence{At: at("10T10:21:00"), Newest: slow, InForce: slow, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Next: at("10T10:21:00")}}}, "will_run", "in 1m"},
 		"not after a delay":  {control.Evidence{At: at("10T10:22:00"), Newest: slow, InForce: slow, Cursors: []job.Cursor{{Schedule: "main", Revision: 1, Next: at("10T10:21:00")}}}, "not_planned", "has this instant"},
 		"a backfill comes":   {control.Evidence{At: at("09T03:00:00"), Newest: one, InForce: one, Decisions: missed, Backfill: job.ExecutionID{9}}, "missed", "has it in its range and has not come to it yet"},
 	} {

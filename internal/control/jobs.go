@@ -48,13 +48,13 @@ type Applied struct {
 // Apply writes a set of jobs. A refused set is a *job.SetError that names every refused item. Prune deletes
 // the jobs that it selects and that are not in the set, in the namespaces of the set.
 func (c *Control) Apply(ctx context.Context, r ApplyRequest) (AppliedSet, error) {
-	set, err := c.checkSet(&r)
+	asked, err := c.checkSet(&r)
 	if err != nil {
 		return AppliedSet{}, err
 	}
-	done, err := c.write.ApplyJobs(ctx, set)
+	done, err := c.write.ApplyJobs(ctx, asked)
 	if err != nil {
-		return AppliedSet{}, c.explainSet(ctx, set.Items, err)
+		return AppliedSet{}, c.explainSet(ctx, asked.Items, err)
 	}
 	receipts := make([]store.Written, len(done.Jobs))
 	for i := range done.Jobs {
@@ -66,7 +66,9 @@ func (c *Control) Apply(ctx context.Context, r ApplyRequest) (AppliedSet, error)
 		out[i] = c.applied(ctx, &done.Jobs[i], done.Calendars, r.DryRun)
 		out[i].Effect = effects[i]
 	}
-	return AppliedSet{Calendars: c.told(ctx, done.Calendars), Jobs: out}, nil
+	set := AppliedSet{Calendars: c.told(ctx, done.Calendars), Jobs: out}
+	c.addShut(ctx, &set)
+	return set, nil
 }
 
 // applied tells what became of a job, and when it is due.

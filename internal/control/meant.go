@@ -61,7 +61,7 @@ func (c *Control) mean(ctx context.Context, ev *Evidence, text string) error {
 		return nil
 	}
 	lines := linesOf(ev.InForce)
-	if reading, is := readingOf(text); is && ev.readClocks(lines, ev.clocksOf(text), reading) {
+	if reading, is := schedule.ReadingOf(text); is && ev.readClocks(lines, ev.clocksOf(text), reading) {
 		return nil
 	}
 	asked := ev.At

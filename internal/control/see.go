@@ -171,9 +171,12 @@ func (c *Control) addEarlier(ctx context.Context, ev *Evidence) error {
 			return err
 		}
 		for i := range rows {
-			if rows[i].JobUID != ev.Newest.UID {
-				ev.Earlier = &rows[i]
-				return nil
+			if x := &rows[i]; x.JobUID != ev.Newest.UID && (x.OfInstant() || x.Trigger == job.TriggerAfter) {
+				view, err := c.Execution(ctx, ev.Newest.Namespace, x.ID)
+				if err == nil {
+					ev.Earlier = &view
+				}
+				return err
 			}
 		}
 		if f.After = next; next == "" {

@@ -238,7 +238,7 @@ func (e *Engine) catchUp() {
 		d := b.heap[0]
 		switch x := e.due.jobs[d.job][0]; {
 		case x.autoPaused():
-			e.giveUpAll(d.job, job.DecisionSkipped, job.ReasonAutoPaused)
+			e.giveUpAll(d.job)
 		case !bounded:
 			e.pay(d)
 		case !e.overlapRoom(x.def, job.TriggerCatchUp):
@@ -252,17 +252,31 @@ func (e *Engine) catchUp() {
 
 // pay makes the execution of the oldest instant that a job owes.
 func (e *Engine) pay(d *debt) {
-	all, at, trigger := slices.Clone(e.due.jobs[d.job]), d.at, job.TriggerCatchUp
+	trigger := job.TriggerCatchUp
 	if !e.knownToAll(levelTime) {
 		trigger = job.TriggerSchedule
 	}
+	e.oldest(d, func(x *dueEntry, at job.Instant) bool { return e.fire(x, at, trigger) })
+}
+
+// forgo decides that the oldest instant that a job owes does not run.
+func (e *Engine) forgo(d *debt) {
+	e.oldest(d, func(x *dueEntry, at job.Instant) bool {
+		e.decide(x.def, x.cursor.Schedule, job.DecisionMissed, job.ReasonMisfireGiven, at, at, 1)
+		return false
+	})
+}
+
+// oldest takes the oldest instant that a job owes off all schedules that owe it; settle tells whether it runs.
+func (e *Engine) oldest(d *debt, settle func(x *dueEntry, at job.Instant) bool) {
+	all, at := slices.Clone(e.due.jobs[d.job]), d.at
 	for _, x := range all {
 		c := &x.cursor
 		if c.Owed != at {
 			continue
 		}
 		e.about = x.about()
-		if !e.fire(x, at, trigger) {
+		if !settle(x, at) {
 			c.Runs--
 		}
 		c.OwesOn(nextAfter(x.sched, at))
@@ -281,27 +295,32 @@ func (e *Engine) paid(u job.UID, all []*dueEntry) {
 	}
 }
 
-// roomForDebts lets each schedule of a job owe one range more. Who has MaxOwed outages behind him and found no room for the first
-// yet gets that one's now, by his overlap policy. A server of an older build knows of one range only, and would lose others.
-func (e *Engine) roomForDebts(u job.UID) {
-	most := job.MaxOwed
+// roomForDebts lets schedules of a job owe one range more each. Who has MaxOwed outages behind him and found no room for the first
+// yet gets that one's now, by his overlap policy, but that the past replaces nothing: then it is given up. A server of an older build
+// knows of one range only, and would lose others.
+func (e *Engine) roomForDebts(need []*dueEntry) {
+	u, most := need[0].def.UID, job.MaxOwed
 	if !e.knownToAll(levelDebts) {
 		most = 1
 	}
 	full := func(x *dueEntry) bool { return len(x.cursor.OwedRanges()) >= most }
-	for d := e.due.debts.jobs[u]; d != nil && slices.ContainsFunc(e.due.jobs[u], full); d = e.due.debts.jobs[u] {
-		e.pay(d)
+	for d := e.due.debts.jobs[u]; d != nil && slices.ContainsFunc(need, full); d = e.due.debts.jobs[u] {
+		if x := need[0]; x.def.Spec.OverlapOf() == job.OverlapReplace && !e.overlapRoom(x.def, job.TriggerCatchUp) {
+			e.forgo(d)
+		} else {
+			e.pay(d)
+		}
 		e.step.walked++
 	}
 }
 
 // giveUpAll decides what a job owes, for it will not run.
-func (e *Engine) giveUpAll(u job.UID, kind job.DecisionKind, why job.Reason) {
+func (e *Engine) giveUpAll(u job.UID) {
 	all := slices.Clone(e.due.jobs[u])
 	for _, x := range all {
 		if x.cursor.Owed != 0 {
 			e.about = x.about()
-			e.giveUp(x.def, x.sched, &x.cursor, kind, why, nil)
+			e.giveUp(x.def, x.sched, &x.cursor, job.DecisionMissed, job.ReasonMisfireGiven, nil)
 			e.writeCursor(x.cursor)
 		}
 	}

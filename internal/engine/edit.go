@@ -25,7 +25,7 @@ func (e *Engine) jobChanged(entry Entry) bool {
 	if e.lacksBefore(&entry, cursors) || !e.settlePauses(entry, cursors) {
 		return false
 	}
-	from, done := e.settlePast(entry, cursors, held)
+	from, still, done := e.settlePast(entry, cursors, held)
 	if !done {
 		return false
 	}
@@ -46,7 +46,11 @@ func (e *Engine) jobChanged(entry Entry) bool {
 		c := cursors[s.ID]
 		delete(cursors, s.ID)
 		c.Failures = failures
-		e.replan(def, s, c, last, from, entry.runsStill(s.ID))
+		begin := from
+		if still && c.Next != 0 && c.Next <= from {
+			begin = 0
+		}
+		e.replan(def, s, c, last, begin, entry.runsStill(s.ID))
 	}
 	e.due.debts.of(def.UID, e.due.jobs[def.UID])
 	kept := len(def.Spec.Schedules) > 0
@@ -131,12 +135,15 @@ func (e *Engine) replan(def *job.Definition, s *job.Schedule, c job.Cursor, last
 	e.keepDue(d)
 }
 
-// lacksBefore tells that this very step made a debt or a hold under a revision that the entry does not bring: the next page
-// has it.
+// lacksBefore tells that this very step made a debt or a hold under a revision, or under calendars, that the entry does not bring: the
+// next page has them.
 func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
 	for _, c := range cursors {
 		_, written := e.step.cursors[dueKey{c.Job, c.Schedule}]
-		if written && entry.Before == nil && (c.Held != 0 || c.Owed != 0) && c.Revision != entry.Definition.Revision {
+		if !written {
+			continue
+		}
+		if entry.Before == nil && (c.Held != 0 || c.Owed != 0) && c.Revision != entry.Definition.Revision || entry.Past == nil && entry.leftOld(&c) {
 			return true
 		}
 	}
@@ -147,29 +154,28 @@ func (e *Engine) lacksBefore(entry *Entry, cursors map[string]job.Cursor) bool {
 // there any more as it was. What an unchanged schedule owes runs on; that has no decision, whoever owed it as well (R4).
 func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 	def := entry.Definition
+	type keeps struct {
+		owed []job.InstantRange
+		s    schedule.Schedule
+	}
 	var goes []job.Cursor
-	olds, stay := map[string]*job.Definition{}, map[string]job.Cursor{}
+	var stay []keeps
+	olds := map[string]*job.Definition{}
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed == 0 {
 			continue
 		}
-		old := entry.under(&c)
-		if entry.Past != nil && c.Stamp != old.Stamp() {
-			old = entry.Past.stamped(old, c.Stamp)
-		}
+		old := entry.then(&c)
 		if !def.Pause.Covers(e.now.Wall) && !def.Spec.Disabled && sameSchedule(def, old, c.Schedule) && e.owesSame(&c, old, def) {
-			stay[c.Schedule] = c
+			stay = append(stay, keeps{c.OwedRanges(), scheduleOf(def, c.Schedule)})
 			continue
 		}
 		goes, olds[c.Schedule] = append(goes, c), old
 	}
 	runs := func(at job.Instant) bool {
-		for id, c := range stay {
-			if c.Owes(at) && schedule.Matches(scheduleOf(def, id), at.Time()) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(stay, func(k keeps) bool {
+			return slices.ContainsFunc(k.owed, func(r job.InstantRange) bool { return r.From <= at && at <= r.To }) && k.s != nil && schedule.Matches(k.s, at.Time())
+		})
 	}
 	for _, c := range goes {
 		old := olds[c.Schedule]
@@ -183,11 +189,22 @@ func (e *Engine) settleDebts(entry Entry, cursors map[string]job.Cursor) {
 // owesSame tells that what a cursor owes are instants also by the calendars of the newest revision, and all of them. Who pays steps
 // from one to the next by those: what they close, or open, in between would get no fate, or one that it should not have.
 func (e *Engine) owesSame(c *job.Cursor, old, newest *job.Definition) bool {
-	if old.Stamp() == newest.Stamp() {
+	s := &newest.Spec.Schedules[slices.IndexFunc(newest.Spec.Schedules, func(s job.Schedule) bool { return s.ID == c.Schedule })]
+	changed := slices.ContainsFunc(s.Calendars, func(name string) bool {
+		x, y := old.Calendars[name], newest.Calendars[name]
+		return x == nil || y == nil || x.Revision != y.Revision
+	})
+	switch {
+	case len(s.Calendars) > 0 && old.Stamp() != c.Stamp:
+		return false // they were changed so often that those of then are not known any more (PastMax)
+	case !changed:
 		return true
 	}
 	x, y := scheduleOf(old, c.Schedule), scheduleOf(newest, c.Schedule)
-	return !slices.ContainsFunc(c.OwedRanges(), func(r job.InstantRange) bool { return !e.sameInstants(x, y, r.From-1, r.To) })
+	return !slices.ContainsFunc(c.OwedRanges(), func(r job.InstantRange) bool {
+		left := job.MaxCatchUp + 1 // a range has no more
+		return !e.sameInstants(x, y, r.From-1, r.To, &left)
+	})
 }
 
 // under is the revision that a cursor was computed from. (An earlier entry of the page may have taken the newest one in.)
@@ -196,6 +213,20 @@ func (entry *Entry) under(c *job.Cursor) *job.Definition {
 		return entry.Before
 	}
 	return entry.Definition
+}
+
+// leftOld tells that a cursor holds or owes instants and that calendars have changed since.
+func (entry *Entry) leftOld(c *job.Cursor) bool {
+	return (c.Held != 0 || c.Owed != 0) && c.Stamp != entry.under(c).Stamp()
+}
+
+// then is the revision that what a cursor holds or owes is of, with its calendars as they were then.
+func (entry *Entry) then(c *job.Cursor) *job.Definition {
+	old := entry.under(c)
+	if entry.Past != nil && c.Stamp != old.Stamp() {
+		return entry.Past.stamped(old, c.Stamp)
+	}
+	return old
 }
 
 // sameSchedule tells whether two revisions of a job mean the same by a schedule's name, whatever bounds its runs.

@@ -39,6 +39,7 @@ type Engine struct {
 	turns      turnBook
 	counters   Counters
 	audits     int            // instants that audits have looked at
+	facts      int            // of the newest commit
 	leftOut    map[About]bool // can not be decided
 	backfills  map[job.ExecutionID]*backfill
 	about      About // what is being decided
@@ -68,6 +69,7 @@ type stepState struct {
 	pools      []*pool                        // something changed that may allow a grant
 	finishing  []*execution                   // the last open shard has ended
 	walked     int                            // instants that were missed
+	compared   int                            // instants of old and new versions of jobs
 }
 
 // execution is a live execution with all its shards.
@@ -239,6 +241,7 @@ func (e *Engine) end() Result {
 		}
 		e.seq++
 		b.Seq, b.Level = e.seq, Level-e.behind
+		e.facts = len(b.Facts)
 		e.pages.commit(b)
 	}
 	r := Result{Batch: *b, Answers: st.answers, Trace: st.trace, Want: e.want()}
@@ -271,7 +274,9 @@ func (st *stepState) rows(e *Engine) {
 	for _, s := range st.shards {
 		if s.dirty {
 			row := s.Shard
-			row.Attempts = slices.Clone(s.Attempts) // changed in place later, while this batch is in flight
+			if !s.State.Ended() { // those that go on are changed in place later, while this batch is in flight
+				row.Attempts = slices.Clone(s.Attempts)
+			}
 			b.Shards = append(b.Shards, ShardWrite{From: s.stored, Total: s.exec.row.ShardTotal, Row: row})
 			s.stored, s.dirty = s.State, false
 			if s.State.Ended() {
@@ -323,7 +328,13 @@ func (e *Engine) answer(r ReplyID, v any) {
 	e.step.answers = append(e.step.answers, Answer{Reply: r, Value: v})
 }
 
-func (e *Engine) fact(f Fact) { e.step.batch.Facts = append(e.step.batch.Facts, f) }
+// fact notes what a commit does. Facts are large, and there may be thousands: room is made for as many as the last commit had.
+func (e *Engine) fact(f Fact) {
+	if e.step.batch.Facts == nil {
+		e.step.batch.Facts = make([]Fact, 0, e.facts)
+	}
+	e.step.batch.Facts = append(e.step.batch.Facts, f)
+}
 
 func (e *Engine) traceFact(f Fact) { e.step.trace = append(e.step.trace, f) }
 

@@ -54,7 +54,7 @@ func (e *Engine) takeEntry(entry Entry) {
 		if entry.Kind == EntryJobDeleted {
 			take = e.jobDeleted
 		}
-		if !take(entry) {
+		if e.step.compared >= walkMax*e.cfg.CatchUpMax || !take(entry) {
 			e.remark(&entry)
 			e.step.inbox = true // more is left of it, for the next step
 			return

@@ -148,50 +148,69 @@ func (e *Engine) passOver(x *dueEntry, cut job.Instant) bool {
 
 // oweAll makes debts of a job's instants before until and before the pause that comes next.
 func (e *Engine) oweAll(all []*dueEntry, until job.Instant) {
-	missed := slices.DeleteFunc(slices.Clone(all), func(x *dueEntry) bool {
-		c := &x.cursor
-		return c.Next == 0 || c.Next >= until || x.def.Pause.Covers(c.Next) || !x.missable()
-	})
-	if len(missed) == 0 {
-		return
-	}
-	e.roomForDebts(all[0].def.UID)
-	for _, x := range missed {
-		end := until
+	end := func(x *dueEntry) job.Instant {
 		if p := x.def.Pause; p != nil && p.At > x.cursor.Next {
-			end = min(end, p.At)
+			return min(until, p.At)
 		}
-		e.owe(x, end)
+		return until
+	}
+	var missed, apart []*dueEntry // apart: not right behind what they owe
+	for _, x := range all {
+		c := &x.cursor
+		if c.Next == 0 || c.Next >= until || x.def.Pause.Covers(c.Next) || !x.missable() {
+			continue
+		}
+		missed = append(missed, x)
+		if r, n := x.owing(end(x)); !x.extends(r, n) {
+			apart = append(apart, x)
+		}
+	}
+	if len(apart) > 0 {
+		e.roomForDebts(apart)
+	}
+	for _, x := range missed {
+		e.owe(x, end(x))
 	}
 }
 
-// owe makes a debt of the instants from the next one on and before until. It becomes one with the newest when nothing lies between
-// them, as far as one decision can count both.
+// owing is the range of the instants from the next one on and before until, as far as the schedule has runs left, with their number.
+func (d *dueEntry) owing(until job.Instant) (r job.InstantRange, n int) {
+	c := &d.cursor
+	n, last, _ := schedule.Count(d.sched, c.Next.Add(-time.Millisecond).Time(), until.Add(-time.Millisecond).Time(), job.MaxCatchUp)
+	if most := d.spec.MaxRuns - c.Runs; d.spec.MaxRuns > 0 && int64(n) > most {
+		last = c.Next.Time()
+		for n = 1; int64(n) < most; n++ {
+			last, _ = d.sched.Next(last)
+		}
+	}
+	return job.InstantRange{From: c.Next, To: job.InstantOf(last)}, n
+}
+
+// extends tells that nothing lies between a range of n instants and the newest that is owed: they become one, as far as one decision can
+// count both.
+func (d *dueEntry) extends(r job.InstantRange, n int) bool {
+	owed := d.cursor.OwedRanges()
+	if len(owed) == 0 {
+		return false
+	}
+	newest := owed[len(owed)-1]
+	before, _, done := schedule.Count(d.sched, newest.From.Add(-time.Millisecond).Time(), newest.To.Time(), job.MaxCatchUp)
+	return done && before+n <= job.MaxCatchUp && nextAfter(d.sched, newest.To) == r.From
+}
+
+// owe makes a debt of the instants from the next one on and before until.
 func (e *Engine) owe(x *dueEntry, until job.Instant) {
 	e.about = x.about()
 	c := &x.cursor
-	n, last, _ := schedule.Count(x.sched, c.Next.Add(-time.Millisecond).Time(), until.Add(-time.Millisecond).Time(), job.MaxCatchUp)
-	if most := x.spec.MaxRuns - c.Runs; x.spec.MaxRuns > 0 && int64(n) > most {
-		last = c.Next.Time()
-		for n = 1; int64(n) < most; n++ {
-			last, _ = x.sched.Next(last)
-		}
-	}
-	r := job.InstantRange{From: c.Next, To: job.InstantOf(last)}
-	if owed := c.OwedRanges(); len(owed) > 0 {
-		newest := owed[len(owed)-1]
-		before, _, done := schedule.Count(x.sched, newest.From.Add(-time.Millisecond).Time(), newest.To.Time(), job.MaxCatchUp)
-		if done && before+n <= job.MaxCatchUp && nextAfter(x.sched, newest.To) == r.From {
-			c.OweOn(r.To)
-			r.From = 0
-		}
-	}
-	if r.From != 0 {
+	r, n := x.owing(until)
+	if x.extends(r, n) {
+		c.OweOn(r.To)
+	} else {
 		c.Owe(r)
 	}
 	c.Runs += int64(n)
 	c.Revision = x.def.Revision
 	e.due.debts.of(c.Job, e.due.jobs[c.Job])
-	e.advance(x, job.InstantOf(last))
+	e.advance(x, r.To)
 	e.moved(x)
 }

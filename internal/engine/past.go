@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -65,7 +66,7 @@ func onceSince(c *job.Cursor, def *job.Definition) bool {
 }
 
 // WantsPast tells a store that the entry needs Past: its job was changed, and older versions may have instants that nobody
-// planned. With one change, nothing was due before it unless Next is; but what is owed is of the calendars that were. A job
+// planned. With one change, nothing was due before it unless Next is; but what is held or owed is of the calendars that were (leftOld). A job
 // without a cursor was never planned.
 func (entry *Entry) WantsPast() bool {
 	def := entry.Definition
@@ -74,7 +75,7 @@ func (entry *Entry) WantsPast() bool {
 	}
 	for i := range entry.Cursors {
 		c := unmarked(entry.Cursors[i])
-		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || c.Owed != 0 && c.Stamp != def.Stamp()) {
+		if c.Revision > 0 && isOld(&c, def) && (!onceSince(&c, def) || c.Next != 0 && c.Next <= written(def) || entry.leftOld(&c)) {
 			return true
 		}
 	}
@@ -135,27 +136,42 @@ func (p *Past) asOf(def *job.Definition, at job.Instant) *job.Definition {
 	return &was
 }
 
-// stamped gives a revision its calendars as they were when its stamp was this one: the changes since are taken back, the
-// newest first.
+// stamped gives a revision its calendars as they were when its stamp was this one: the changes since are taken back one by one, the
+// newest first. A stamp that is still higher tells that there is no older one.
 func (p *Past) stamped(def *job.Definition, stamp int64) *job.Definition {
 	at := written(def)
 	for i := range p.Calendars {
 		at = max(at, p.Calendars[i].UpdatedAt)
 	}
 	was := p.asOf(def, at)
-	for was.Stamp() > stamp && written(was) > was.UpdatedAt {
-		before := p.asOf(def, written(was)-1)
-		if before.Stamp() == was.Stamp() {
-			break // there is no older one
+	for was.Stamp() > stamp {
+		var last, before *job.Calendar
+		for _, name := range def.Spec.Calendars() {
+			c := was.Calendars[name]
+			if older := p.before(c); older != nil && c.UpdatedAt >= def.UpdatedAt && (last == nil || c.UpdatedAt > last.UpdatedAt) {
+				last, before = c, older
+			}
 		}
-		was = before
+		if last == nil {
+			break
+		}
+		was.Calendars[last.Name] = before
 	}
 	return was
 }
 
+// before is the revision of a calendar before another one; nil: it is not known.
+func (p *Past) before(c *job.Calendar) *job.Calendar {
+	i := slices.IndexFunc(p.Calendars, func(x job.Calendar) bool { return c != nil && x.Name == c.Name && x.Revision < c.Revision })
+	if i < 0 {
+		return nil
+	}
+	return &p.Calendars[i]
+}
+
 // meansSame tells that a version has the instants that the newest has. What is compared does not depend on how far the
 // version is settled, so that each step judges alike.
-func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[string]job.Cursor) bool {
+func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[string]job.Cursor, left *int) bool {
 	if newest.Deleted != nil || newest.Spec.Disabled || v.def.Spec.Disabled || !reflect.DeepEqual(v.def.Spec.Schedules, newest.Spec.Schedules) {
 		return false
 	}
@@ -169,19 +185,22 @@ func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[strin
 		if after == 0 {
 			after = max(cursors[s.ID].Next, 1) - 1
 		}
-		if changed && s.Delay == 0 && !e.sameInstants(scheduleOf(v.def, s.ID), scheduleOf(newest, s.ID), after, v.to) {
+		if changed && s.Delay == 0 && !e.sameInstants(scheduleOf(v.def, s.ID), scheduleOf(newest, s.ID), after, v.to, left) {
 			return false
 		}
 	}
 	return true
 }
 
-// sameInstants compares two schedules in (after, to], as far as the step may walk.
-func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant) bool {
+// sameInstants compares two schedules in (after, to]. left bounds the instants that may be looked at yet; what lies behind them counts as
+// different. It is not the step's bound, for what else a step does must not decide about a job, and what is compared leaves it all
+// of that for what comes of it.
+func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant, left *int) bool {
 	if x == nil || y == nil {
 		return false
 	}
-	for at := after.Time(); e.step.walked < walkMax*e.cfg.CatchUpMax; e.step.walked++ {
+	for at := after.Time(); *left > 0; *left-- {
+		e.step.compared++
 		a, some := x.Next(at)
 		b, other := y.Next(at)
 		some, other = some && job.InstantOf(a) <= to, other && job.InstantOf(b) <= to
@@ -197,9 +216,10 @@ func (e *Engine) sameInstants(x, y schedule.Schedule, after, to job.Instant) boo
 }
 
 // settlePast decides the instants of old versions that nobody planned, up to from: behind it planning goes on under the
-// newest revision. 0: with the cursors as they are. held: a pause of the job held back what was due until now. done is
-// false when more is left for the next step; the entry stays in the inbox.
-func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held bool) (from job.Instant, done bool) {
+// newest revision. 0: with the cursors as they are. still: nothing of them was decided, so what they have due up to from is due still.
+// held: a pause of the job held back what was due until now. done is false when more is left for the next step; the entry stays in
+// the inbox.
+func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held bool) (from job.Instant, still, done bool) {
 	newest, base, old := entry.Definition, job.Cursor{}, len(cursors) == 0
 	for _, c := range sortedCursors(cursors) {
 		if isOld(&c, newest) && (!old || c.Revision < base.Revision || c.Revision == base.Revision && c.Stamp < base.Stamp) {
@@ -207,7 +227,7 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 		}
 	}
 	if !old {
-		return 0, true
+		return 0, true, true
 	}
 	versions := entry.Past.versions(&base, newest)
 	n := len(versions)
@@ -216,14 +236,14 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 		versions = append(versions, version{newest, written(newest), e.now.Wall})
 		n++
 	case n == 0:
-		return min(written(newest), e.now.Wall), true
+		return min(written(newest), e.now.Wall), false, true
 	default:
-		for n > 0 && e.meansSame(&versions[n-1], newest, cursors) {
+		for left := walkMax * e.cfg.CatchUpMax; n > 0 && e.meansSame(&versions[n-1], newest, cursors, &left); {
 			n--
 		}
 	}
 	if n == 0 {
-		return versions[0].from, true
+		return min(cmp.Or(versions[0].from, versions[0].to), e.now.Wall), true, true
 	}
 	moved := map[string]job.Cursor{}
 	if base.Revision == 0 {
@@ -235,10 +255,10 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 				e.unfollow(dueKey{c.Job, c.Schedule})
 				e.writeCursor(c)
 			}
-			return 0, false
+			return 0, false, false
 		}
 	}
-	return min(versions[n-1].to, e.now.Wall), true
+	return min(versions[n-1].to, e.now.Wall), false, true
 }
 
 // firstCursors are what the first version would have had, when it was never taken in.

@@ -145,10 +145,15 @@ func (e *Engine) settlePauses(entry Entry, cursors map[string]job.Cursor) bool {
 		if c.Held == 0 {
 			continue
 		}
-		def := entry.under(&c)
+		def := entry.then(&c)
 		before := e.now.Wall + 1
 		if c.Next != 0 && c.Next <= e.now.Wall {
 			before = c.Next // the pause had ended by itself
+		}
+		if entry.leftOld(&c) {
+			if all := entry.Past.versions(&c, entry.Definition); len(all) > 0 {
+				before = min(before, all[0].to+1) // what is due behind a change is of the calendars since (settlePast)
+			}
 		}
 		if s := scheduleOf(def, c.Schedule); s == nil {
 			c.Held = 0 // its definition is not known any more
@@ -190,7 +195,7 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 		return false
 	}
 	withNew(def, cursors)
-	from, done := e.settlePast(entry, cursors, held)
+	from, _, done := e.settlePast(entry, cursors, held)
 	if !done {
 		return false
 	}
@@ -199,7 +204,7 @@ func (e *Engine) jobDeleted(entry Entry) bool {
 	e.pokeWaits(def.UID)
 	for _, c := range sortedCursors(cursors) {
 		if c.Owed != 0 {
-			e.giveUp(def, scheduleOf(entry.under(&c), c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted, nil)
+			e.giveUp(def, scheduleOf(entry.then(&c), c.Schedule), &c, job.DecisionSkipped, job.ReasonJobDeleted, nil)
 		}
 		if left := e.deletedLeft(def, &c, from); left != 0 {
 			c.Next, done = left, false

@@ -265,7 +265,7 @@ func (e *Engine) answerPolls() {
 		if s.waiting == nil {
 			continue // the next poll is offered again what is not confirmed by then
 		}
-		p := &Polled{}
+		p := &Polled{Assignments: slices.Grow([]Assignment(nil), len(offer))}
 		for _, h := range offer {
 			if h.sess == s && h.State == job.ShardLeased && !h.Closed {
 				p.Assignments = append(p.Assignments, e.assignment(h))

@@ -184,9 +184,13 @@ func (e *Engine) admitSome(all []*execution, n int) (int, []*execution) {
 
 // reschedule moves an execution that waits for its instant to another one. It keeps its id and its key.
 func (e *Engine) reschedule(x *execution, entry Entry) {
-	if x == nil || x.row.State != job.ExecutionScheduled || x.row.Reason != job.WaitDelay || x.row.Cancel != "" || entry.Request == nil {
-		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "reschedule of an execution that waits for no instant"})
+	if entry.Request == nil {
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Note: "reschedule that names no instant"})
 		return
+	}
+	if x == nil || x.row.State != job.ExecutionScheduled || x.row.Reason != job.WaitDelay || x.row.Cancel != "" {
+		e.fact(Fact{Kind: FactSetAside, Execution: entry.Execution, Reason: job.ReasonNotScheduled, Note: "reschedule of an execution that waits for no instant"})
+		return // its instant came, or it was cancelled, before this was taken in: the caller hears the same reason
 	}
 	e.soon.drop(x)
 	was := x.row.PlannedAt

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/taktsched/takt/internal/schedule"
 )
 
 // Bounds of what a job waits for.
@@ -186,7 +188,7 @@ func (a *After) validate(field string) (all Faults) {
 	}
 	bad := badDurations(bounded{field + ".within", a.Within})
 	if all = append(all, bad...); len(bad) == 0 && a.Within != 0 && a.Within < time.Second {
-		all = append(all, invalid("out_of_range", field+".within", "%v is shorter than a second", a.Within))
+		all = append(all, invalid("out_of_range", field+".within", "%s is shorter than a second", schedule.Length(a.Within)).WithHint("at least 1s; leave it out for 24h"))
 	}
 	return all
 }

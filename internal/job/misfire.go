@@ -1,6 +1,10 @@
 package job
 
-import "time"
+import (
+	"time"
+
+	"github.com/taktsched/takt/internal/schedule"
+)
 
 // Misfire says what becomes of planned instants that nobody planned in time: no server ran, or the clock jumped.
 type Misfire struct {
@@ -58,7 +62,7 @@ func (m *Misfire) Why() (DecisionKind, Reason) {
 func (m *Misfire) validate() Faults {
 	all := badDurations(bounded{"spec.misfire.grace", m.Grace}, bounded{"spec.misfire.window", m.Window})
 	if len(all) == 0 && m.Window != 0 && m.Window < m.Grace {
-		all = append(all, invalid("out_of_range", "spec.misfire.window", "%v is shorter than the grace of %v", m.Window, m.Grace).
+		all = append(all, invalid("out_of_range", "spec.misfire.window", "%s is shorter than the grace of %s", schedule.Length(m.Window), schedule.Length(m.Grace)).
 			WithHint("the window counts from now, like the grace: nothing between the two would ever be caught up"))
 	}
 	known := true

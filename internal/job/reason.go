@@ -57,13 +57,16 @@ const (
 	ReasonMissedWindow  Reason = "missed_window"    // missed longer ago than misfire.window
 	ReasonMisfireSkip   Reason = "misfire_skip"     // missed, and the misfire policy is skip
 	ReasonMisfireLimit  Reason = "misfire_limit"    // missed, and misfire.limit newer ones were missed too
-	ReasonMisfireGiven  Reason = "misfire_given_up" // missed, was to run yet, and the job was paused, or it or a calendar of it changed, before
+	ReasonMisfireGiven  Reason = "misfire_given_up" // missed, was to run yet, and the job was paused, it or a calendar of it changed, or too many outages came, before
 	ReasonClosed        Reason = "calendar_closed"  // a calendar was changed before it was planned, and has it no more
 	ReasonPassed        Reason = "passed"           // it had passed when its schedule was enabled or written
 	ReasonPaused        Reason = "paused"           // the job was paused
 	ReasonAutoPaused    Reason = "auto_paused"      // autoPause.afterFailures executions in a row had failed
 	ReasonClockStepBack Reason = "clock_went_back"  // recorded only: wall time stepped
 	ReasonBadEntry      Reason = "poison"           // set aside: the store or the engine refuses it
+
+	// ReasonNotScheduled: a request came when its execution did not wait for its instant any more; the caller's answer has this code.
+	ReasonNotScheduled Reason = "execution_not_scheduled"
 )
 
 var reasonText = map[Reason]string{
@@ -109,11 +112,12 @@ var reasonText = map[Reason]string{
 	ReasonMissedWindow:     "missed longer ago than misfire.window",
 	ReasonMisfireSkip:      "missed, and misfire.policy is skip",
 	ReasonMisfireLimit:     "missed, and misfire.limit newer ones were missed too",
-	ReasonMisfireGiven:     "missed, and the job was paused, or it or a calendar of it changed, before it could be caught up",
+	ReasonMisfireGiven:     "missed, and before it could be caught up the job was paused, it or a calendar of it was changed, or too many outages came",
 	ReasonPassed:           "it had passed when its schedule was enabled or written",
 	ReasonAutoPaused:       "the job was paused after failures in a row",
 	ReasonClockStepBack:    "the wall clock stepped back",
 	ReasonBadEntry:         "set aside: it can not be stored or decided",
+	ReasonNotScheduled:     "the execution did not wait for its instant any more",
 }
 
 // Text is the reason in words; the value itself when it has none.

@@ -192,9 +192,9 @@ type bounded struct {
 func badDurations(of ...bounded) (all Faults) {
 	for _, d := range of {
 		if d.is < 0 || d.is > MaxDuration {
-			all = append(all, invalid("out_of_range", d.field, "%v is negative or more than ten years", d.is))
+			all = append(all, invalid("out_of_range", d.field, "%s is negative or more than ten years", schedule.Length(d.is)).WithHint("from 0s to 3660d, such as 90s, 1h30m or 2d"))
 		} else if d.is%time.Millisecond != 0 {
-			all = append(all, invalid("out_of_range", d.field, "%v has a fraction of a millisecond", d.is).WithHint("durations are whole milliseconds"))
+			all = append(all, invalid("out_of_range", d.field, "%s has a fraction of a millisecond", schedule.Length(d.is)).WithHint("durations are whole milliseconds"))
 		}
 	}
 	return all

@@ -76,6 +76,8 @@ func (t *tenure) alarms(res engine.Result) {
 			switch {
 			case f.Kind == engine.FactSetAside && f.Reason == job.WaitOverlap:
 				t.log.Info("a job's change waits", "what", f.Note, "job", f.Job, "execution", f.Execution)
+			case f.Kind == engine.FactSetAside && f.Reason == job.ReasonNotScheduled: // no fault: the caller is told
+				t.log.Info("a request came too late, nothing changes", "code", f.Reason, "what", f.Note, "execution", f.Execution)
 			case f.Kind == engine.FactSetAside && f.Reason != job.ReasonBadEntry: // those are logged where they are convicted
 				t.log.Error("set aside", "what", f.Note, "job", f.Job, "execution", f.Execution)
 			case f.Kind == engine.FactWorkerClock:

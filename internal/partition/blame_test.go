@@ -109,3 +109,40 @@ func TestFaultThatNamesNothing(t *testing.T) {
 		}
 	})
 }
+
+// setting is a core that sets something aside with every report.
+type setting struct {
+	*scripted
+	why job.Reason
+}
+
+func (c *setting) Step(now engine.Now, events []engine.Event) engine.Result {
+	res := c.scripted.Step(now, events)
+	if _, is := events[0].(engine.Report); is {
+		res.Batch.Facts = append(res.Batch.Facts, engine.Fact{Kind: engine.FactSetAside, Reason: c.why, Note: "what it was"})
+	}
+	return res
+}
+
+// What a person asked for too late is no fault of the server: the log has it at its level, under the code of the caller's answer.
+func TestWhatIsSetAsideIsLoggedAsWhatItIs(t *testing.T) {
+	for why, want := range map[job.Reason]string{
+		job.ReasonNone:         "level=ERROR msg=\"set aside\"",
+		job.WaitOverlap:        "level=INFO msg=\"a job's change waits\"",
+		job.ReasonNotScheduled: "level=INFO msg=\"a request came too late, nothing changes\"",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			r := newRigOf(t, &memory{}, func(c *partition.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) },
+				func(c *scripted) partition.Core { return &setting{scripted: c, why: why} })
+			time.Sleep(20 * time.Second) // until the partition is owned
+			if res := <-r.report("a"); res.err != nil {
+				t.Error(res.err)
+			}
+			r.end()
+			if n := strings.Count(log.String(), "what=\"what it was\""); n != 1 || !strings.Contains(log.String(), want) {
+				t.Errorf("%s: %d lines, want 1 with %s\n%s", why, n, want, log.String())
+			}
+		})
+	}
+}

@@ -47,10 +47,13 @@ type door struct {
 	c       *city
 	mu      sync.Mutex
 	silent  bool
+	shut    bool // nothing can be acquired
 	unasked bool // its level is not told to the database
 }
 
 func (d *door) setSilent(v bool) { d.mu.Lock(); defer d.mu.Unlock(); d.silent = v }
+
+func (d *door) setShut(v bool) { d.mu.Lock(); defer d.mu.Unlock(); d.shut = v }
 
 func (d *door) setUnasked(v bool) { d.mu.Lock(); defer d.mu.Unlock(); d.unasked = v }
 
@@ -78,10 +81,14 @@ func (d *door) AcquirePartition(ctx context.Context, seen store.PartitionRow, ow
 		return seen, err
 	}
 	d.mu.Lock()
+	shut := d.shut
 	if d.unasked {
 		level = engine.Level
 	}
 	d.mu.Unlock()
+	if shut {
+		return seen, job.Errorf(job.KindUnavailable, "shut", "the database lets nothing be acquired")
+	}
 	return d.Store.AcquirePartition(ctx, seen, owner, clock, level)
 }
 

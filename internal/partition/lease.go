@@ -1,10 +1,10 @@
 package partition
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/taktsched/takt/internal/job"
+	"github.com/taktsched/takt/internal/schedule"
 	"github.com/taktsched/takt/internal/store"
 )
 
@@ -90,11 +90,11 @@ func (l Lease) Check(sole bool) error {
 		if i > 0 {
 			list += " + "
 		}
-		list += fmt.Sprintf("%s %v", t.name, t.d)
+		list += t.name + " " + schedule.Length(t.d)
 	}
 	if sum > l.TTL {
-		return job.Errorf(job.KindInvalid, "lease_settings", "a lease of %v is shorter than what the death of a server may cost: %s = %v", l.TTL, list, sum).
-			WithField("leaseTTL").WithHint("raise the lease to %v or lower %s, the largest term", sum, largest.name)
+		return job.Errorf(job.KindInvalid, "lease_settings", "a lease of %s is shorter than what the death of a server may cost: %s = %s", schedule.Length(l.TTL), list, schedule.Length(sum)).
+			WithField("leaseTTL").WithHint("raise the lease to %s or lower %s, the largest term", schedule.Length(sum), largest.name)
 	}
 	return nil
 }

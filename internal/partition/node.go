@@ -38,6 +38,7 @@ type Node struct {
 	lived   sync.Map      // histories of the database (string) that were seen since the start
 	reply   atomic.Uint64 // newest engine.ReplyID
 	floor   atomic.Int64  // of the database, as far as this server knows
+	whole   atomic.Int64  // mono when every partition was last seen to be answered for, in ns; 0: not yet
 	looked  atomic.Int64  // mono when the newest look that came to an end was begun, in ns; 0: none
 	running atomic.Bool
 	dead    atomic.Bool             // a crash point fired
@@ -190,6 +191,7 @@ func (w *watcher) look(ctx context.Context) error {
 		n.members.judged(n.mono())
 	}
 	n.looked.Store(int64(max(asked, 1)))
+	n.unsettled()
 	n.balance()
 	return nil
 }
@@ -200,21 +202,6 @@ func (n *Node) lookNow() {
 	case n.look <- struct{}{}:
 	default:
 	}
-}
-
-// Ready is nil when every partition is answered for: owned here with a loaded engine, or (when this is
-// not the sole server) held by another one that is alive; and this server neither stops nor sits out. The error has
-// KindUnavailable.
-func (n *Node) Ready() error {
-	if n.members != nil && !n.members.may() {
-		return n.members.why()
-	}
-	for _, s := range n.seats {
-		if !n.running.Load() || !s.settled() {
-			return job.Errorf(job.KindUnavailable, "not_ready", "partition %d has no owner that is ready", s.partition).WithCause(s.why())
-		}
-	}
-	return nil
 }
 
 // Count implements Owners.

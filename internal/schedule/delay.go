@@ -21,7 +21,7 @@ func DelayOf(s Schedule) (time.Duration, bool) {
 func parseDelay(spec Spec) (Schedule, error) {
 	switch {
 	case spec.Delay < time.Second || spec.Delay > MaxEvery || spec.Delay%time.Millisecond != 0:
-		return nil, &Error{Field: "delay", Message: fmt.Sprintf("%v is no delay", spec.Delay), Hint: "from 1s to ten years, in whole milliseconds"}
+		return nil, &Error{Field: "delay", Message: fmt.Sprintf("%s is no delay", Length(spec.Delay)), Hint: "from 1s to ten years, in whole milliseconds"}
 	case len(spec.Calendars) > 0:
 		return nil, &Error{Field: "calendars", Message: "a delay counts from the end of the last run, whatever day it is", Hint: "use cron or every for instants that keep to calendars"}
 	case spec.Jitter != 0:

@@ -17,7 +17,7 @@ func Note(s Schedule, at time.Time) string {
 		from := Nominal(s, at)
 		note := Note(s.Schedule, from)
 		if d := at.Sub(from); d > 0 {
-			note = strings.TrimSuffix(fmt.Sprintf("%v after %s, by its spread; %s", d, wall(from.In(Zone(s)).Unix()+offsetAt(Zone(s), from)), note), "; ")
+			note = strings.TrimSuffix(fmt.Sprintf("%s after %s, by its spread; %s", Length(d), wall(from.In(Zone(s)).Unix()+offsetAt(Zone(s), from)), note), "; ")
 		}
 		return note
 	case *closing:

@@ -48,7 +48,7 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 		return nil, err
 	}
 	if spec.Jitter < 0 || spec.Jitter > MaxJitter || spec.Jitter%time.Millisecond != 0 {
-		return nil, &Error{Field: "jitter", Message: fmt.Sprintf("%v is no spread", spec.Jitter), Hint: "from 1ms to 1h, in whole milliseconds"}
+		return nil, &Error{Field: "jitter", Message: fmt.Sprintf("%s is no spread", Length(spec.Jitter)), Hint: "from 1ms to 1h, in whole milliseconds"}
 	}
 	if spec.Jitter > 0 {
 		s = jittered{s, spec.Seed, spec.Jitter.Milliseconds()}

@@ -10,18 +10,21 @@ type rate struct {
 	anchor, every int64
 }
 
+// rateHint is what a period may be.
+const rateHint = "from 1s to ten years (3660d), in whole milliseconds; for once use at"
+
 func parseEvery(spec Spec, anchor time.Time) (Schedule, error) {
 	every := spec.Every
 	switch {
 	case every < time.Second:
-		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v is less than a second", every)}
+		return nil, &Error{Field: "every", Message: fmt.Sprintf("%s is less than a second", Length(every)), Hint: rateHint}
 	case every > MaxEvery:
-		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v is more than ten years", every)}
+		return nil, &Error{Field: "every", Message: fmt.Sprintf("%s is more than ten years", Length(every)), Hint: rateHint}
 	case every%time.Millisecond != 0:
-		return nil, &Error{Field: "every", Message: fmt.Sprintf("%v has a fraction of a millisecond", every)}
+		return nil, &Error{Field: "every", Message: fmt.Sprintf("%s has a fraction of a millisecond", Length(every)), Hint: rateHint}
 	}
 	if spec.Phase < 0 || spec.Phase > every || spec.Phase%time.Millisecond != 0 {
-		return nil, &Error{Field: "phase", Message: fmt.Sprintf("%v does not lie in a period of %v", spec.Phase, every), Hint: "from 0s to one period, in whole milliseconds"}
+		return nil, &Error{Field: "phase", Message: fmt.Sprintf("%s does not lie in a period of %s", Length(spec.Phase), Length(every)), Hint: "from 0s to one period, in whole milliseconds"}
 	}
 	if spec.Phase > 0 {
 		return rate{anchor: (spec.Phase - every).Milliseconds(), every: every.Milliseconds()}, nil

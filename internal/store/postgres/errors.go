@@ -45,7 +45,7 @@ var troubles = map[string]trouble{
 	"53":        {"database_exhausted", "the database lacks a resource", "see the cause in the log"},
 	"40":        {"database_race", "another transaction was in the way", ""},
 	"28":        {"login_refused", "the database refuses the login", "check user, password and pg_hba.conf"},
-	"3D":        {"no_database", "there is no such database", "create it: CREATE DATABASE takt"},
+	"3D":        {"no_database", "there is no such database", "create it (CREATE DATABASE, or createdb), or name another one in the address"},
 	"42501":     {"no_right", "the database user lacks a right", "make the user the owner of the database"},
 	"42P01":     {"no_table", "a table is missing", "the database is not Takt's, or was restored half-way"},
 	codeChanged: {"database_changed", "the tables were changed while the server ran", "takt goes on by itself"},

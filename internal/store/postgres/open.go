@@ -258,7 +258,7 @@ func (a about) unfit() error {
 			WithHint("upgrade PostgreSQL, or run one server on SQLite")
 	case a.encoding != "UTF8":
 		return job.Errorf(job.KindInvalid, "bad_encoding", "the database is encoded in %s; Takt needs UTF8", a.encoding).
-			WithHint("make one by: CREATE DATABASE takt ENCODING 'UTF8' TEMPLATE template0")
+			WithHint("make another one, and name it in the address: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0")
 	case a.readOnly:
 		t := troubles[codeReadOnly]
 		return job.Errorf(job.KindUnavailable, t.code, "open the database: %s", t.text).WithHint("%s", t.hint)

@@ -240,7 +240,7 @@ func (w *triggers) decide(i int) error {
 		k := w.keys[keyOf(t)]
 		if k.hash != t.Key.Hash {
 			return job.Errorf(job.KindConflict, "idempotency_key_reused", "the idempotency key %q was used for another request", t.Key.Key).
-				WithHint("use a new key for a new request")
+				WithHint("use a new key for a new request: the same key goes with the same parameters and the same instant")
 		}
 		out.Execution, out.Repeated = k.execution, !k.fresh || k.first != i
 		if out.Repeated {

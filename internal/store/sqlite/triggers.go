@@ -152,7 +152,7 @@ func (w *triggers) useKey(t store.Trigger, out *store.Triggered) (repeated bool,
 	}
 	if hash != k.Hash {
 		return false, job.Errorf(job.KindConflict, "idempotency_key_reused", "the idempotency key %q was used for another request", k.Key).
-			WithHint("use a new key for a new request")
+			WithHint("use a new key for a new request: the same key goes with the same parameters and the same instant")
 	}
 	copy(out.Execution[:], id)
 	if err := w.flush(); err != nil { // it may be an entry of this list
