@@ -20,13 +20,13 @@ func (all *tries) add(server string, err error) {
 }
 
 // withOthers adds to the error that a call ends with what the other servers said: the one that was asked last may be the least to blame.
-func (all tries) withOthers(err error) error {
+func (all *tries) withOthers(err error) error {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || len(all) < 2 || !errors.Is(err, ErrUnavailable) {
+	if !ok || len(*all) < 2 || !errors.Is(err, ErrUnavailable) {
 		return err
 	}
 	var said []string
-	for _, t := range all[:len(all)-1] {
+	for _, t := range (*all)[:len(*all)-1] {
 		host := t.server
 		if u, bad := url.Parse(t.server); bad == nil {
 			host = u.Host // an address may hold a password

@@ -55,7 +55,7 @@ are named, and the exit code is 1.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return m.run(cmd, strings.Join(args, "")) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&m.since, "since", "24h", "how far back to look: a length of time such as 7d, or an instant (RFC 3339)")
+	f.StringVar(&m.since, "since", "24h", "how far back to look: a length of time such as 7d, or an instant (RFC 3339, or 2026-11-28T00:00[Asia/Shanghai])")
 	f.BoolVar(&m.start, "start", false, "run them")
 	f.IntVar(&m.in.MaxParallel, "max-parallel", 1, "with --start: executions at a time in each backfill, at most 100")
 	f.BoolVar(&m.yes, "yes", false, "with --start: it is meant")

@@ -38,7 +38,7 @@ takt get decisions shows them. Pausing a paused job changes reason and end.`,
 			return printChanged(cmd, format, &j, line+"; requests still run")
 		},
 	}
-	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: an instant (RFC 3339) or a time from now such as 2h or 1d12h")
+	cmd.Flags().StringVar(&until, "until", "", "when it ends by itself: an instant (RFC 3339, or 2026-12-01T06:00[Asia/Shanghai]) or a time from now such as 2h or 1d12h")
 	w.addFlags(cmd)
 	addOutput(cmd, &format)
 	return cmd

@@ -25,7 +25,7 @@ func checkTogether(docs []jobfile.Doc, pinned, standard string) error {
 		kind, ns, name := d.ID(standard)
 		id := kind + "/" + ns + "/" + name
 		if first := seen[id]; first != nil {
-			faults = append(faults, d.At("metadata.name", fmt.Sprintf("%s %s/%s stands in %s:%d too", kind, ns, name, first.File, first.Line), ""))
+			faults = append(faults, d.At("metadata.name", fmt.Sprintf("%s %s/%s stands in %s:%d too", kind, ns, name, first.File, first.Line), "keep one of them"))
 			continue
 		}
 		seen[id] = d

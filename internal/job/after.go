@@ -174,15 +174,15 @@ func (a *After) validate(field string) (all Faults) {
 	switch a.On {
 	case "", OnSucceeded, OnFailed, OnFinished:
 	default:
-		all = append(all, invalid("bad_on", field+".on", "%.64q is none of succeeded, failed, finished", a.On))
+		all = append(all, invalid("bad_on", field+".on", "%.64q is none of succeeded, failed, finished", a.On).WithHint("write one of succeeded, failed, finished"))
 	}
 	switch a.Match {
 	case "", MatchPlanned, MatchLatest, MatchDay:
 	default:
-		all = append(all, invalid("bad_match", field+".match", "%.64q is none of planned, latest, day", a.Match))
+		all = append(all, invalid("bad_match", field+".match", "%.64q is none of planned, latest, day", a.Match).WithHint("write one of planned, latest, day"))
 	}
 	if a.TimeZone != "" && a.Match != MatchDay {
-		all = append(all, invalid("bad_time_zone", field+".timeZone", "a time zone says whose date is meant: it goes with match: day"))
+		all = append(all, invalid("bad_time_zone", field+".timeZone", "a time zone says whose date is meant: it goes with match: day").WithHint("leave timeZone out, or write match: day"))
 	} else if _, err := time.LoadLocation(a.TimeZone); err != nil || a.TimeZone == "Local" {
 		all = append(all, invalid("bad_time_zone", field+".timeZone", "%.64q is no time zone", a.TimeZone).WithHint("use an IANA name such as Asia/Shanghai"))
 	}

@@ -34,14 +34,14 @@ type CalendarSpec struct {
 func (s *CalendarSpec) Validate() error {
 	var all Faults
 	if n := utf8.RuneCountInString(s.Title); n > MaxTitle {
-		all = append(all, invalid("too_long", "spec.title", "it has %d characters, at most %d are taken", n, MaxTitle))
+		all = append(all, invalid("too_long", "spec.title", "it has %d characters, at most %d are taken", n, MaxTitle).WithHint("shorten it"))
 	}
 	for _, text := range s.Texts() {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return append(all, invalid("bad_text", "spec", "it holds NUL or bytes that are not UTF-8")).Err()
+			return append(all, invalid("bad_text", "spec", "it holds NUL or bytes that are not UTF-8").WithHint("write plain text, as UTF-8")).Err()
 		}
 		if n := utf8.RuneCountInString(text); n > MaxTitle && text != s.Title {
-			return append(all, invalid("too_long", "spec", "a name in it has %d characters, at most %d are taken", n, MaxTitle)).Err()
+			return append(all, invalid("too_long", "spec", "a name in it has %d characters, at most %d are taken", n, MaxTitle).WithHint("shorten it")).Err()
 		}
 	}
 	for _, bad := range schedule.CalendarFaults(s.Calendar) {

@@ -27,7 +27,8 @@ func CheckLabels(labels map[string]string) (all Faults) {
 			all = append(all, invalid("bad_label", field, "%.64q is no name of a label", k).
 				WithHint("names are 1 to 63 letters, digits, '.', '_', '/' and '-', with a letter or digit at both ends"))
 		} else if v := labels[k]; len(v) > MaxLabelValue || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
-			all = append(all, invalid("bad_label", field+"."+k, "the label's value is longer than %d bytes, or holds NUL or bytes that are not UTF-8", MaxLabelValue))
+			all = append(all, invalid("bad_label", field+"."+k, "the label's value is longer than %d bytes, or holds NUL or bytes that are not UTF-8", MaxLabelValue).
+				WithHint("shorten it; long texts go into spec.description"))
 		}
 	}
 	return all

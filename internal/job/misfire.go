@@ -70,10 +70,10 @@ func (m *Misfire) validate() Faults {
 	case "", MisfireSkip, MisfireOnce, MisfireAll:
 	default:
 		known = false
-		all = append(all, invalid("bad_misfire", "spec.misfire.policy", "%.64q is none of skip, once and all", m.Policy))
+		all = append(all, invalid("bad_misfire", "spec.misfire.policy", "%.64q is none of skip, once and all", m.Policy).WithHint("write one of skip, once, all"))
 	}
 	if m.Limit < 0 || m.Limit > MaxCatchUp {
-		all = append(all, invalid("out_of_range", "spec.misfire.limit", "%d is out of range 1-%d", m.Limit, MaxCatchUp))
+		all = append(all, invalid("out_of_range", "spec.misfire.limit", "%d is out of range 1-%d", m.Limit, MaxCatchUp).WithHint("write a number from 1 to %d, or leave it out for the default", MaxCatchUp))
 	} else if known && m.Limit != 0 && m.Policy != MisfireAll {
 		all = append(all, invalid("bad_misfire", "spec.misfire.limit", "a limit is of the policy all").
 			WithHint("write policy: all, or leave the limit out"))
@@ -102,7 +102,7 @@ func (AutoPause) Failed(s ExecutionState) (failed, counts bool) {
 
 func (a AutoPause) validate() Faults {
 	if a.AfterFailures < 0 || a.AfterFailures > MaxFailures {
-		return Faults{invalid("out_of_range", "spec.autoPause.afterFailures", "%d is out of range 1-%d", a.AfterFailures, MaxFailures)}
+		return Faults{invalid("out_of_range", "spec.autoPause.afterFailures", "%d is out of range 1-%d", a.AfterFailures, MaxFailures).WithHint("write a number from 1 to %d, or leave autoPause out", MaxFailures)}
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (o *Overlap) validate() (all Faults) {
 		return all
 	}
 	if n := *o.MaxQueued; n < 0 || n > MaxWaiting {
-		all = append(all, invalid("out_of_range", "spec.overlap.maxQueued", "%d is out of range 0-%d", n, MaxWaiting))
+		all = append(all, invalid("out_of_range", "spec.overlap.maxQueued", "%d is out of range 0-%d", n, MaxWaiting).WithHint("write a number from 0 (none waits) to %d", MaxWaiting))
 	} else if known && o.Policy != "" && o.Policy != OverlapQueue {
 		all = append(all, invalid("bad_overlap", "spec.overlap.maxQueued", "nothing is queued under the policy %s", o.Policy).
 			WithHint("leave maxQueued out, or choose the policy queue"))

@@ -26,8 +26,8 @@ func TestOverlap(t *testing.T) {
 		{name: "replace", is: &job.Overlap{Policy: job.OverlapReplace}, policy: job.OverlapReplace, wait: 1, scheduled: true, asked: true},
 		{name: "allow", is: &job.Overlap{Policy: job.OverlapAllow}, policy: job.OverlapAllow, wait: 1},
 		{name: "strange", is: &job.Overlap{Policy: "forbid"}, field: "spec.overlap.policy", code: "bad_overlap", hint: "one of queue, skip, replace, allow"},
-		{name: "less than none", is: &job.Overlap{MaxQueued: n(-1)}, field: "spec.overlap.maxQueued", code: "out_of_range"},
-		{name: "too many", is: &job.Overlap{MaxQueued: n(1001)}, field: "spec.overlap.maxQueued", code: "out_of_range"},
+		{name: "less than none", is: &job.Overlap{MaxQueued: n(-1)}, field: "spec.overlap.maxQueued", code: "out_of_range", hint: "write a number from 0 (none waits) to 1000"},
+		{name: "too many", is: &job.Overlap{MaxQueued: n(1001)}, field: "spec.overlap.maxQueued", code: "out_of_range", hint: "write a number from 0 (none waits) to 1000"},
 		{name: "nothing to queue", is: &job.Overlap{Policy: job.OverlapSkip, MaxQueued: n(1)}, field: "spec.overlap.maxQueued", code: "bad_overlap",
 			hint: "leave maxQueued out, or choose the policy queue"},
 	} {

@@ -52,7 +52,7 @@ func (s *Spec) Validate(seed string) error {
 			WithHint("1 to 128 letters, digits and _ . : / -"))
 	}
 	if s.Shards < 0 || s.Shards > MaxShards {
-		all = append(all, invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards))
+		all = append(all, invalid("out_of_range", "spec.shards.count", "%d is out of range 1-%d", s.Shards, MaxShards).WithHint("write a number from 1 to %d", MaxShards))
 	}
 	for _, found := range []Faults{s.validateTexts(), s.validateParams(), s.validateSchedules(seed), s.Retry.validate(),
 		s.Timeout.validate(), s.validateAfter(), s.Overlap.validate(), s.Misfire.validate(), s.AutoPause.validate()} {
@@ -67,7 +67,7 @@ func (s *Spec) validateParams() (all Faults) {
 			WithField("spec.params").WithHint("keep large inputs in your own storage and pass a reference")}
 	}
 	if len(s.Params) > 0 && !ValidJSON(s.Params) {
-		return Faults{invalid("bad_json", "spec.params", "this is no JSON value")}
+		return Faults{invalid("bad_json", "spec.params", "this is no JSON value").WithHint("write an object such as {\"month\": \"2026-11\"}")}
 	}
 	if e := CheckMasked("spec.params", s.Params); e != nil {
 		all = append(all, e)
@@ -82,9 +82,9 @@ func (s *Spec) validateTexts() (all Faults) {
 		most        int
 	}{{"spec.title", s.Title, MaxTitle}, {"spec.owner", s.Owner, MaxTitle}, {"spec.description", s.Description, MaxDescription}} {
 		if n := utf8.RuneCountInString(x.text); n > x.most {
-			all = append(all, invalid("too_long", x.field, "it has %d characters, at most %d are taken", n, x.most))
+			all = append(all, invalid("too_long", x.field, "it has %d characters, at most %d are taken", n, x.most).WithHint("shorten it"))
 		} else if !utf8.ValidString(x.text) || strings.ContainsRune(x.text, 0) {
-			all = append(all, invalid("bad_text", x.field, "it holds NUL or bytes that are not UTF-8"))
+			all = append(all, invalid("bad_text", x.field, "it holds NUL or bytes that are not UTF-8").WithHint("write plain text, as UTF-8"))
 		}
 	}
 	return all
@@ -92,7 +92,7 @@ func (s *Spec) validateTexts() (all Faults) {
 
 func (s *Spec) validateSchedules(seed string) (all Faults) {
 	if len(s.Schedules) > MaxSchedules {
-		return Faults{invalid("too_many_schedules", "spec.schedules", "a job has at most %d schedules", MaxSchedules)}
+		return Faults{invalid("too_many_schedules", "spec.schedules", "a job has at most %d schedules", MaxSchedules).WithHint("one cron expression may name several times (0 9,12,18 * * *); or use several jobs")}
 	}
 	seen := map[string]bool{}
 	named := 0 // of spec.schedules
@@ -117,7 +117,7 @@ func (s *Spec) validateSchedules(seed string) (all Faults) {
 
 func (s *Schedule) validate(field, seed string) (all Faults) {
 	if s.MaxRuns < 0 || s.MaxRuns > MaxRuns {
-		all = append(all, invalid("out_of_range", field+".maxRuns", "%d is out of range 1-%d", s.MaxRuns, MaxRuns))
+		all = append(all, invalid("out_of_range", field+".maxRuns", "%d is out of range 1-%d", s.MaxRuns, MaxRuns).WithHint("write a number from 1 to %d, or leave it out for no bound", MaxRuns))
 	}
 	named := len(all)
 	for i, name := range s.Calendars {
@@ -147,7 +147,7 @@ func alwaysOpen(string) *schedule.Calendar { return &schedule.Calendar{} }
 func badSchedule(field string, err error) *Error {
 	bad, ok := errors.AsType[*schedule.Error](err)
 	if !ok {
-		return invalid("bad_schedule", field, "%v", err)
+		return invalid("bad_schedule", field, "%v", err).WithHint("`takt cron next` shows what a schedule means")
 	}
 	code := "schedule_not_single"
 	if bad.Field != "" {
@@ -162,13 +162,13 @@ func badSchedule(field string, err error) *Error {
 
 func (r Retry) validate() (all Faults) {
 	if r.MaxAttempts < 0 || r.MaxAttempts > MaxRetries {
-		all = append(all, invalid("out_of_range", "spec.retry.maxAttempts", "%d is out of range 1-%d", r.MaxAttempts, MaxRetries))
+		all = append(all, invalid("out_of_range", "spec.retry.maxAttempts", "%d is out of range 1-%d", r.MaxAttempts, MaxRetries).WithHint("write a number from 1 (no second attempt) to %d", MaxRetries))
 	}
 	if r.Factor != 0 && !(r.Factor >= 1 && r.Factor <= MaxFactor) { // also NaN
-		all = append(all, invalid("out_of_range", "spec.retry.backoff.factor", "%v is out of range 1-%d", r.Factor, MaxFactor))
+		all = append(all, invalid("out_of_range", "spec.retry.backoff.factor", "%v is out of range 1-%d", r.Factor, MaxFactor).WithHint("write a number from 1 (the same pause each time) to %d", MaxFactor))
 	}
 	if r.Jitter != "" && r.Jitter != JitterFull && r.Jitter != JitterNone {
-		all = append(all, invalid("bad_jitter", "spec.retry.backoff.jitter", "%.64q is neither full nor none", r.Jitter))
+		all = append(all, invalid("bad_jitter", "spec.retry.backoff.jitter", "%.64q is neither full nor none", r.Jitter).WithHint("write full or none"))
 	}
 	return append(all, badDurations(
 		bounded{"spec.retry.backoff.initial", r.Initial},

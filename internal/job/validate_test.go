@@ -82,7 +82,7 @@ func TestValidate(t *testing.T) {
 		if c.kind == "" {
 			continue
 		}
-		if e := err.(*job.Error); e.Field != c.field || e.Message == "" || e.Code == "" {
+		if e := err.(*job.Error); e.Field != c.field || e.Message == "" || e.Code == "" || e.Hint == "" {
 			t.Errorf("%s: field %q (%v), want %q", c.name, e.Field, e, c.field)
 		}
 	}

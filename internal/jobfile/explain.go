@@ -3,7 +3,6 @@ package jobfile
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -19,7 +18,7 @@ const lengthWanted = "a length of time above 0"
 func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error {
 	var detail *huma.ErrorDetail
 	if !errors.As(err, &detail) {
-		return d.At("", err.Error(), "")
+		return d.At("", err.Error(), "`takt schema` shows what a document holds")
 	}
 	field, msg := detail.Location, detail.Message
 	switch {
@@ -32,14 +31,15 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		return e
 	case strings.HasPrefix(msg, "expected required property"):
 		name := strings.TrimSuffix(strings.TrimPrefix(msg, "expected required property "), " to be present")
-		e := d.At(field, name+" is missing", "")
+		e := d.At(field, name+" is missing", absent(reg, schemaAt(reg, schema, join(field, name)), name))
 		e.lacks = name
 		return e
 	case msg == validation.MsgExpectedString, msg == validation.MsgExpectedBoolean, msg == validation.MsgExpectedNumber,
 		msg == validation.MsgExpectedInteger, msg == validation.MsgExpectedArray, msg == validation.MsgExpectedObject:
-		e := d.At(field, fmt.Sprintf("wrong type: %s, got %s", msg, jsonType(detail.Value)), "")
-		if msg == validation.MsgExpectedString {
-			if _, scalar := detail.Value.(map[string]any); !scalar {
+		e := d.At(field, fmt.Sprintf("wrong type: %s, got %s", msg, jsonType(detail.Value)), instead(reg, schemaAt(reg, schema, field)))
+		switch detail.Value.(type) {
+		case float64, bool:
+			if msg == validation.MsgExpectedString {
 				e.Hint = "put it in quotes"
 			}
 		}
@@ -59,11 +59,11 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		pattern := strings.TrimPrefix(msg, "expected string to match pattern ")
 		hint := "it must match " + pattern
 		if pattern == namePattern {
-			hint = "names are 1 to 63 lower-case letters, digits, '.' and '-', with a letter or digit at both ends"
+			hint = nameHint
 		}
 		return d.At(field, fmt.Sprintf("%.80q does not fit", detail.Value), hint)
 	}
-	return d.At(field, msg, "")
+	return d.At(field, msg, instead(reg, schemaAt(reg, schema, field)))
 }
 
 // namePattern is what takt.JobMetadata asks of names.
@@ -89,30 +89,12 @@ func jsonType(v any) string {
 
 // knownFields names the field that was probably meant, else all that may stand there.
 func knownFields(reg huma.Registry, s *huma.Schema, around, name string) string {
-	for part := range strings.SplitSeq(around, ".") {
-		for s != nil && s.Ref != "" {
-			s = reg.SchemaFromRef(s.Ref)
-		}
-		if s == nil {
-			return ""
-		}
-		if part != "" {
-			s = propertyOf(s, part)
-		}
+	if s = schemaAt(reg, s, around); s == nil {
+		return "leave it out"
 	}
-	for s != nil && s.Ref != "" {
-		s = reg.SchemaFromRef(s.Ref)
-	}
-	if s == nil {
-		return ""
-	}
-	var names []string
+	names := writable(s)
 	best, bestAt := "", 3
-	for f, p := range s.Properties {
-		if p.ReadOnly {
-			continue
-		}
-		names = append(names, f)
+	for _, f := range names {
 		if n := distance(strings.ToLower(f), strings.ToLower(name)); n < bestAt || n == bestAt && f < best {
 			best, bestAt = f, n
 		}
@@ -120,7 +102,9 @@ func knownFields(reg huma.Registry, s *huma.Schema, around, name string) string 
 	if best != "" {
 		return fmt.Sprintf("did you mean %s?", best)
 	}
-	slices.Sort(names)
+	if len(names) == 0 {
+		return "leave it out: nothing stands there"
+	}
 	return "known here: " + strings.Join(names, ", ")
 }
 

@@ -36,7 +36,7 @@ func kindOf(body ast.Node) string {
 func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 	var value T
 	if len(data) > MaxSize {
-		return value, nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20)}}
+		return value, nil, Errors{{File: file, Message: fmt.Sprintf("the file has more than %d MiB", MaxSize>>20), Hint: "leave out what is not of kind " + kind}}
 	}
 	data, faults := plainText(file, data)
 	if len(faults) > 0 {
@@ -59,7 +59,7 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 	}
 	switch len(bodies) {
 	case 0:
-		return value, nil, Errors{{File: file, Message: "the file holds no document of kind " + kind}}
+		return value, nil, Errors{{File: file, Message: "the file holds no document of kind " + kind, Hint: "begin one with kind: " + kind}}
 	case 1:
 	default:
 		if kindOf(bodies[0]) == "Job" {
@@ -67,7 +67,7 @@ func ParseOther[T any](file, kind string, data []byte) (T, *Doc, error) {
 		}
 		second := findPlaces(bodies[1]).value("")
 		return value, nil, Errors{{File: file, Line: second.line, Column: second.column,
-			Message: "a second document: the file holds one of kind " + kind}}
+			Message: "a second document: the file holds one of kind " + kind, Hint: "put each into a file of its own"}}
 	}
 	doc := &Doc{File: file, text: data, places: findPlaces(bodies[0])}
 	doc.Line = doc.places.value("").line

@@ -153,11 +153,11 @@ func (d *Doc) judge(body ast.Node, registry huma.Registry, schema *huma.Schema) 
 	}
 	text, err := json.Marshal(tree)
 	if err != nil {
-		return nil, append(faults, d.At("", "the document has a value that JSON cannot carry: "+err.Error(), ""))
+		return nil, append(faults, d.At("", "the document has a value that JSON cannot carry: "+err.Error(), "put it in quotes if it is text, or leave it out"))
 	}
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {
-		return nil, append(faults, d.At("", err.Error(), ""))
+		return nil, append(faults, d.At("", err.Error(), "put it in quotes if it is text, or leave it out"))
 	}
 	var res huma.ValidateResult
 	huma.Validate(registry, schema, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, value, &res)
@@ -179,7 +179,7 @@ func (d *Doc) undecodable(field string, err error) *Error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return d.At(t.Field, "wrong type: "+t.Value+" does not fit here", "see `takt schema job."+t.Field+"`")
 	}
-	return d.At(field, err.Error(), "")
+	return d.At(field, err.Error(), "`takt schema` shows what stands there")
 }
 
 func syntaxError(file string, err error) *Error {

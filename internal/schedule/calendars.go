@@ -89,7 +89,8 @@ func (c *Calendar) compile() (*opening, *Error) {
 		}
 	}
 	if len(c.Daily) > MaxCalendarWindows || len(c.Open)+len(c.Closed) > MaxCalendarDates {
-		return nil, &Error{Field: "open", Message: fmt.Sprintf("at most %d dates and %d windows are taken", MaxCalendarDates, MaxCalendarWindows)}
+		return nil, &Error{Field: "open", Message: fmt.Sprintf("at most %d dates and %d windows are taken", MaxCalendarDates, MaxCalendarWindows),
+			Hint: "write ranges of dates, or two calendars: a schedule may name several"}
 	}
 	for i, w := range c.Daily {
 		span, err := w.parse(fmt.Sprintf("daily[%d]", i))

@@ -63,7 +63,8 @@ func datesOf(list []Dates, field string) (*dateSet, *Error) {
 		}
 		switch {
 		case yearlyTo != yearly || to < from && !yearly:
-			return nil, &Error{Field: fmt.Sprintf("%s[%d]", field, i), Message: fmt.Sprintf("%s to %s is no range of dates", d.From, d.To)}
+			return nil, &Error{Field: fmt.Sprintf("%s[%d]", field, i), Message: fmt.Sprintf("%s to %s is no range of dates", d.From, d.To),
+				Hint: "write the first day first, and both with the year (2026-10-01) or both without (10-01)"}
 		case yearly:
 			s.addYearly(from, to, d.Name)
 		default:

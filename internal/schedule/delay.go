@@ -25,7 +25,7 @@ func parseDelay(spec Spec) (Schedule, error) {
 	case len(spec.Calendars) > 0:
 		return nil, &Error{Field: "calendars", Message: "a delay counts from the end of the last run, whatever day it is", Hint: "use cron or every for instants that keep to calendars"}
 	case spec.Jitter != 0:
-		return nil, &Error{Field: "jitter", Message: "a delay counts from the end of the last run, which spreads by itself"}
+		return nil, &Error{Field: "jitter", Message: "a delay counts from the end of the last run, which spreads by itself", Hint: "leave jitter out"}
 	case !spec.Start.IsZero() || !spec.End.IsZero():
 		return nil, &Error{Message: "a delay has no startAt and no endAt: it counts from the end of the last run", Hint: "pause the job, or use every"}
 	}

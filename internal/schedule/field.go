@@ -109,7 +109,7 @@ func (f field) parseHash(w word, stepped bool, step int, seed string) (uint64, *
 	}
 	size := high - low + 1
 	if stepped && step > size {
-		return 0, cronError(w.pos, "", "%s: the step %d is larger than the range of %d values", f.name, step, size)
+		return 0, cronError(w.pos, fmt.Sprintf("write a step of at most %d, or H alone for one value", size), "%s: the step %d is larger than the range of %d values", f.name, step, size)
 	}
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(f.name + "\x00" + seed))

@@ -27,7 +27,7 @@ func ReadInstant(text string, zone *time.Location, last bool) (at time.Time, ste
 		}
 		text, zone = bare, own
 	}
-	if reading, is := ReadingOf(text); is && zone != nil {
+	if reading, is := bareReading(text); is && zone != nil {
 		all, step := Readings(zone, reading)
 		switch {
 		case step != nil:
@@ -56,15 +56,19 @@ func ZoneBehind(text string) (reading, zone string, is bool) {
 	if zone, is = strings.CutSuffix(zone, "]"); !is {
 		return text, "", false
 	}
-	if _, is = ReadingOf(reading); !is || zone == "" {
+	if _, is = bareReading(reading); !is || zone == "" {
 		return text, "", false
 	}
 	return reading, zone, true
 }
 
-// ReadingOf is the reading that text is, as if the clocks stood in UTC; false: it is none.
+// ReadingOf is the reading that text is, whatever zone stands behind it, as if the clocks stood in UTC; false: it is none.
 func ReadingOf(text string) (reading time.Time, is bool) {
 	text, _, _ = strings.Cut(text, "[")
+	return bareReading(text)
+}
+
+func bareReading(text string) (reading time.Time, is bool) {
 	for _, layout := range readings {
 		if reading, err := time.Parse(layout, text); err == nil {
 			return reading, true

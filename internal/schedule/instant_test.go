@@ -35,6 +35,8 @@ func TestReadInstant(t *testing.T) {
 		{"2026-10-25T02:30:00Z[Europe/Berlin]", berlin, false, "", false},
 		{"2026-03-28T02:30", nil, false, "", false},
 		{"2026-13-28T02:30[Europe/Berlin]", nil, false, "", false},
+		{"2026-03-28T02:30[]", berlin, false, "", false},
+		{"2026-03-28T02:30[UTC", berlin, false, "", false},
 		{"noon", berlin, false, "", false},
 	} {
 		at, step, err := schedule.ReadInstant(c.text, c.zone, c.last)

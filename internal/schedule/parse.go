@@ -57,7 +57,7 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 		return s, nil
 	}
 	if !spec.End.IsZero() && spec.End.Before(spec.Start) {
-		return nil, &Error{Field: "endAt", Message: "it comes before the start"}
+		return nil, &Error{Field: "endAt", Message: "it comes before the start", Hint: "name an end behind startAt, or leave one of the two out"}
 	}
 	w := window{s, spec.Start, spec.End}
 	// What lies in the window is not known to who checks a definition before it has an anchor or a seed.
@@ -71,9 +71,9 @@ func Parse(spec Spec, anchor time.Time) (Schedule, error) {
 
 // emptyWindow says that nothing lies between start and end.
 func emptyWindow(spec *Spec) *Error {
-	e := &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run"}
+	e := &Error{Field: "endAt", Message: "no planned instant lies between start and end, so the job would never run", Hint: "name an end further ahead, or leave endAt out"}
 	if spec.End.IsZero() {
-		e.Field, e.Message = "startAt", "no planned instant lies behind the start, so the job would never run"
+		e.Field, e.Message, e.Hint = "startAt", "no planned instant lies behind the start, so the job would never run", "name an earlier start, or leave startAt out"
 	}
 	if len(spec.Calendars) > 0 {
 		e.Hint = "what its calendars close does not count: give them the days to come"
@@ -95,15 +95,15 @@ func parseBase(spec Spec, anchor time.Time) (Schedule, error) {
 	case set > 1:
 		return nil, &Error{Message: "only one of cron, every, delay and at can be set", Hint: "keep one of them"}
 	case spec.Phase != 0 && spec.Every == 0:
-		return nil, &Error{Field: "phase", Message: "a phase has a meaning for every only"}
+		return nil, &Error{Field: "phase", Message: "a phase has a meaning for every only", Hint: "leave phase out, or write every"}
 	case spec.Cron != "":
 		return parseCron(spec)
 	case spec.TimeZone != "" && len(spec.Calendars) == 0:
-		return nil, &Error{Field: "timeZone", Message: "a time zone has a meaning for cron and for calendars only"}
+		return nil, &Error{Field: "timeZone", Message: "a time zone has a meaning for cron and for calendars only", Hint: "leave timeZone out: an instant of at has its offset, a length of time needs none"}
 	case spec.Dialect != "":
-		return nil, &Error{Field: "dialect", Message: "a dialect has a meaning for cron only"}
+		return nil, &Error{Field: "dialect", Message: "a dialect has a meaning for cron only", Hint: "leave dialect out"}
 	case spec.DST != DST{}:
-		return nil, &Error{Field: "dst", Message: "what steps of the clock do has a meaning for cron only"}
+		return nil, &Error{Field: "dst", Message: "what steps of the clock do has a meaning for cron only", Hint: "leave dst out"}
 	case spec.Every != 0:
 		return parseEvery(spec, anchor)
 	case spec.Delay != 0:
@@ -117,12 +117,12 @@ func parseBase(spec Spec, anchor time.Time) (Schedule, error) {
 func keepTo(s Schedule, spec Spec) (Schedule, error) {
 	if len(spec.Calendars) == 0 {
 		if spec.Closed != "" {
-			return nil, &Error{Field: "closed", Message: "what becomes of closed days has a meaning with calendars only"}
+			return nil, &Error{Field: "closed", Message: "what becomes of closed days has a meaning with calendars only", Hint: "name calendars, or leave closed out"}
 		}
 		return s, nil
 	}
 	if len(spec.Calendars) > MaxCalendars {
-		return nil, &Error{Field: "calendars", Message: fmt.Sprintf("at most %d calendars are taken", MaxCalendars)}
+		return nil, &Error{Field: "calendars", Message: fmt.Sprintf("at most %d calendars are taken", MaxCalendars), Hint: "put the days of several into one"}
 	}
 	c := &closing{Schedule: s, zone: Zone(s), policy: spec.Closed}
 	switch c.policy {
@@ -153,7 +153,7 @@ func keepTo(s Schedule, spec Spec) (Schedule, error) {
 		}
 		o, err := named.ready()
 		if err != nil {
-			return nil, &Error{Field: fmt.Sprintf("calendars[%d]", i), Message: fmt.Sprintf("calendar %s: %s", name, err.Error())}
+			return nil, &Error{Field: fmt.Sprintf("calendars[%d]", i), Message: fmt.Sprintf("calendar %s: %s", name, err.Error()), Hint: "mend the calendar, and apply it again"}
 		}
 		c.calendars = append(c.calendars, o)
 	}
@@ -178,7 +178,8 @@ func parseCron(spec Spec) (Schedule, error) {
 				Message: fmt.Sprintf("the expression says %.64q, the time zone says %.64q", name, zone), Hint: "say it once"}
 		}
 		if name == "" {
-			return nil, &Error{Field: "timeZone", Pos: len(prefix) + 1, Message: "the name of the time zone is missing"}
+			return nil, &Error{Field: "timeZone", Pos: len(prefix) + 1, Message: "the name of the time zone is missing",
+				Hint: "write " + prefix + "Europe/Berlin in front of the expression, or name the time zone beside it"}
 		}
 		zone, pos = name, len(prefix)+len(name)
 		body = text[pos:]
