@@ -35,6 +35,7 @@ type members struct {
 // peer is a server as it was seen.
 type peer struct {
 	row   store.Server
+	first time.Duration // end of the first read that showed it
 	since time.Duration // end of the first read that showed this beat
 	still time.Duration // how long the beat had stood still by the newest read
 	moved int           // reads that showed a beat that had moved
@@ -62,7 +63,7 @@ func (m *members) see(rows []store.Server, asked, got time.Duration) {
 		p := m.peers[row.Incarnation]
 		switch {
 		case p == nil:
-			p = &peer{since: got}
+			p = &peer{first: got, since: got}
 			m.peers[row.Incarnation] = p
 		case p.row.Beat != row.Beat:
 			p.since = got

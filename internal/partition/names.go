@@ -29,14 +29,15 @@ func (m *members) ranked() map[string]string {
 	return names
 }
 
-// interim tells that the place of a server in the order is not the one that it will have: its former life still counts as live, and
-// beats no more. Nothing is moved for such a place, for it would move back when it may. as is what ranked gave; mu is held.
+// interim tells that the place of a server in the order may not be the one that it will have: it has it for another one of its name, and
+// one of the two has not beaten since the other came, or beats no more. So it is with a former life that still counts as live. Nothing is
+// moved for such a place, for it would move back when it may. as is what ranked gave; mu is held.
 func (m *members) interim(p *peer, as map[string]string) bool {
 	if as[p.row.Incarnation] == p.row.Name {
 		return false
 	}
 	for _, o := range m.peers {
-		if o != p && o.row.Name == p.row.Name && m.lives(o) && m.overdue(o) {
+		if o != p && o.row.Name == p.row.Name && m.lives(o) && (m.overdue(o) || o.since <= p.first || p.since <= o.first) {
 			return true
 		}
 	}
