@@ -11,9 +11,11 @@ CC    := $(firstword $(shell $(GO) env CC))
 UNWATCHED := -gcflags=modernc.org/sqlite/lib=-race=false
 # Packages that start no goroutine (guard_test.go sees to it): there is no race to detect in their tests.
 PURE := internal/schedule internal/filter internal/ical internal/job internal/engine
+# Packages whose TestMutants judges the exam of the stores, and looks for no race.
+JUDGED := internal/store/sqlite internal/store/postgres
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick format vet lint postgres race replay cross fuzz clean
+.PHONY: help build test quick format vet lint postgres race plain mutants drill replay cross fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,8 +55,8 @@ postgres: ## install the binaries of PostgreSQL for the tests, where they are mi
 	echo "postgres: the tests need PostgreSQL 14 or later (initdb in PATH or /usr/lib/postgresql), and it cannot be installed here:"; \
 	echo "postgres: install it, or name a server whose user may create databases in TAKT_TEST_PG"; exit 1
 
-# Virtual clusters are played twice: whole without the race detector, which shuffles goroutines and takes five times as long; and but for the
-# long ones with it.
+# Virtual clusters are played twice: whole without the race detector, which shuffles goroutines and takes five times as long; and some of
+# them with it. That a fault of a store is noticed is shown without it alone.
 race: postgres ## all tests, with the race detector where there are goroutines; PostgreSQL included, vet not, which `make vet` runs
 	@if ! command -v $(CC) >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		apt-get update -q && apt-get install -qy gcc libc6-dev || true; \
@@ -63,11 +65,17 @@ race: postgres ## all tests, with the race detector where there are goroutines; 
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	all=$$($(GO) list ./...) || exit 1; \
 	watched=$$(echo "$$all" | grep -v $(PURE:%=-e '/%$$')); failed=0; \
-	plain="$(PURE:%=./%) ./internal/drill"; \
-	echo "$(GO) test -timeout 40m -vet=off $$plain"; $(GO) test -timeout 40m -vet=off $$plain || failed=1; \
+	$(MAKE) --no-print-directory -k -j 2 plain mutants || failed=1; \
 	echo "$(GO) test $$race -timeout 40m -vet=off # all others"; \
 	TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 40m -vet=off $$watched || failed=1; \
 	exit $$failed
+
+# The two run side by side: a replay keeps one processor for minutes.
+plain:
+	$(GO) test -timeout 40m -vet=off $(PURE:%=./%) ./internal/drill
+
+mutants:
+	TAKT_TEST_PG_REQUIRED=1 $(GO) test -timeout 40m -vet=off -run 'TestMutants$$' $(JUDGED:%=./%)
 
 drill: postgres ## servers, databases and networks that fail, on real processes and PostgreSQL: a quarter of an hour
 	TAKT_TEST_PG_REQUIRED=1 TAKT_DRILL=$${TAKT_DRILL:-20s} $(GO) test -v -count 1 -timeout 60m ./internal/drill/pg
