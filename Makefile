@@ -11,11 +11,12 @@ CC    := $(firstword $(shell $(GO) env CC))
 UNWATCHED := -gcflags=modernc.org/sqlite/lib=-race=false
 # Packages that start no goroutine (guard_test.go sees to it): there is no race to detect in their tests.
 PURE := internal/schedule internal/filter internal/ical internal/job internal/engine
-# Packages whose TestMutants judges the exam of the stores, and looks for no race.
-JUDGED := internal/store/sqlite internal/store/postgres
+# Tests that look for no race, and their packages: that a fault of a store is noticed, and a walk over a long list. The second is played with
+# the race detector, too, over a short one.
+ALONE := internal/store/sqlite internal/store/postgres internal/api
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick format vet lint postgres race plain mutants drill replay cross fuzz clean
+.PHONY: help build test quick format vet lint postgres race plain alone drill replay cross fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +24,7 @@ help: ## list the targets
 build: ## build bin/takt
 	$(GO) build -trimpath -o bin/takt ./cmd/takt
 
-test: format vet cross lint race ## format, vet, other systems, linters, all tests (with -race where there are goroutines; the virtual clusters with and without it); not the drills
+test: format cross lint race ## format, other systems, linters (vet among them), all tests (with -race where there are goroutines; the virtual clusters with and without it); not the drills
 
 quick: ## all tests without -race
 	$(GO) test ./...
@@ -34,7 +35,8 @@ format: ## find Go files that gofmt would change
 	if [ -n "$$bad" ]; then echo "gofmt -w these files:"; echo "$$bad"; exit 1; fi
 	@echo "format: ok"
 
-vet: ## go vet
+# All analysers of go vet are among those of govet in .golangci.yml, so `make test` does without.
+vet: ## go vet, which make lint does, too
 	$(GO) vet ./...
 
 $(LINT): tools/go.mod tools/go.sum
@@ -56,8 +58,8 @@ postgres: ## install the binaries of PostgreSQL for the tests, where they are mi
 	echo "postgres: install it, or name a server whose user may create databases in TAKT_TEST_PG"; exit 1
 
 # Virtual clusters are played twice: whole without the race detector, which shuffles goroutines and takes five times as long; and some of
-# them with it. That a fault of a store is noticed is shown without it alone.
-race: postgres ## all tests, with the race detector where there are goroutines; PostgreSQL included, vet not, which `make vet` runs
+# them with it.
+race: postgres ## all tests, with the race detector where there are goroutines; PostgreSQL included, vet not, which `make lint` does
 	@if ! command -v $(CC) >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		apt-get update -q && apt-get install -qy gcc libc6-dev || true; \
 	fi; \
@@ -65,7 +67,7 @@ race: postgres ## all tests, with the race detector where there are goroutines; 
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	all=$$($(GO) list ./...) || exit 1; \
 	watched=$$(echo "$$all" | grep -v $(PURE:%=-e '/%$$')); failed=0; \
-	$(MAKE) --no-print-directory -k -j 2 plain mutants || failed=1; \
+	$(MAKE) --no-print-directory -k -j 2 plain alone || failed=1; \
 	echo "$(GO) test $$race -timeout 40m -vet=off # all others"; \
 	TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 40m -vet=off $$watched || failed=1; \
 	exit $$failed
@@ -74,8 +76,8 @@ race: postgres ## all tests, with the race detector where there are goroutines; 
 plain:
 	$(GO) test -timeout 40m -vet=off $(PURE:%=./%) ./internal/drill
 
-mutants:
-	TAKT_TEST_PG_REQUIRED=1 $(GO) test -timeout 40m -vet=off -run 'TestMutants$$' $(JUDGED:%=./%)
+alone:
+	TAKT_TEST_PG_REQUIRED=1 $(GO) test -timeout 40m -vet=off -run 'Test(Mutants|C79Lists)$$' $(ALONE:%=./%)
 
 drill: postgres ## servers, databases and networks that fail, on real processes and PostgreSQL: a quarter of an hour
 	TAKT_TEST_PG_REQUIRED=1 TAKT_DRILL=$${TAKT_DRILL:-20s} $(GO) test -v -count 1 -timeout 60m ./internal/drill/pg
