@@ -8,8 +8,8 @@ import "testing"
 // it looks for does not depend on the seed.
 const seeds = 4
 
-// judges leaves what judges the exam itself to the run without the race detector, of which `make test` makes one, too.
-func judges(t *testing.T) {
+// unwatched leaves a test that looks for no race to the run without the race detector, of which `make test` makes one, too (ALONE in the Makefile).
+func unwatched(t *testing.T) {
 	t.Helper()
 	t.Skip("it looks for no race; it is run without the race detector")
 }

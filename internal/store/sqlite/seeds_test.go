@@ -7,5 +7,5 @@ import "testing"
 // seeds of the random exam.
 const seeds = 100
 
-// judges leaves what judges the exam itself to the run without the race detector, which is this.
-func judges(*testing.T) {}
+// unwatched leaves a test that looks for no race to the run without the race detector, which is this.
+func unwatched(*testing.T) {}
