@@ -11,9 +11,13 @@ CC    := $(firstword $(shell $(GO) env CC))
 UNWATCHED := -gcflags=modernc.org/sqlite/lib=-race=false
 # Packages that start no goroutine (guard_test.go sees to it): there is no race to detect in their tests.
 PURE := internal/schedule internal/filter internal/ical internal/job internal/engine
+# Tests that look for no race, and the packages they are in: they are run without the race detector. (C79Lists is with it, too, on a
+# shorter list.) unwatched_test.go sees to it that none is left out.
+ALONE := Mutants|ExamOfRows|KnownJobsAreBounded|C79Lists
+ALONE_IN := internal/store/sqlite internal/store/postgres internal/api
 
 .DEFAULT_GOAL := help
-.PHONY: help build test quick format vet lint postgres race replay cross fuzz clean
+.PHONY: help build test quick format vet lint postgres race plain alone drill replay cross fuzz clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +25,7 @@ help: ## list the targets
 build: ## build bin/takt
 	$(GO) build -trimpath -o bin/takt ./cmd/takt
 
-test: format vet cross lint race ## format, vet, other systems, linters, all tests (with -race where there are goroutines; the virtual clusters with and without it); not the drills
+test: format cross lint race ## format, other systems, linters (vet among them), all tests (with -race where there are goroutines; the virtual clusters with and without it); not the drills
 
 quick: ## all tests without -race
 	$(GO) test ./...
@@ -32,7 +36,8 @@ format: ## find Go files that gofmt would change
 	if [ -n "$$bad" ]; then echo "gofmt -w these files:"; echo "$$bad"; exit 1; fi
 	@echo "format: ok"
 
-vet: ## go vet
+# All analysers of go vet are among those of govet in .golangci.yml, so `make test` does without.
+vet: ## go vet, which make lint does, too
 	$(GO) vet ./...
 
 $(LINT): tools/go.mod tools/go.sum
@@ -53,9 +58,9 @@ postgres: ## install the binaries of PostgreSQL for the tests, where they are mi
 	echo "postgres: the tests need PostgreSQL 14 or later (initdb in PATH or /usr/lib/postgresql), and it cannot be installed here:"; \
 	echo "postgres: install it, or name a server whose user may create databases in TAKT_TEST_PG"; exit 1
 
-# Virtual clusters are played twice: whole without the race detector, which shuffles goroutines and takes five times as long; and but for the
-# long ones with it.
-race: postgres ## all tests, with the race detector where there are goroutines; PostgreSQL included, vet not, which `make vet` runs
+# Virtual clusters are played twice: whole without the race detector, which shuffles goroutines and takes five times as long; and some of
+# them with it.
+race: postgres ## all tests, with the race detector where there are goroutines; PostgreSQL included, vet not, which `make lint` does
 	@if ! command -v $(CC) >/dev/null && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
 		apt-get update -q && apt-get install -qy gcc libc6-dev || true; \
 	fi; \
@@ -63,11 +68,17 @@ race: postgres ## all tests, with the race detector where there are goroutines; 
 		echo "race: the race detector needs a C compiler ($(CC)), there is none: tests run WITHOUT it"; fi; \
 	all=$$($(GO) list ./...) || exit 1; \
 	watched=$$(echo "$$all" | grep -v $(PURE:%=-e '/%$$')); failed=0; \
-	plain="$(PURE:%=./%) ./internal/drill"; \
-	echo "$(GO) test -timeout 40m -vet=off $$plain"; $(GO) test -timeout 40m -vet=off $$plain || failed=1; \
+	$(MAKE) --no-print-directory -k -j 2 plain alone || failed=1; \
 	echo "$(GO) test $$race -timeout 40m -vet=off # all others"; \
 	TAKT_TEST_PG_REQUIRED=1 $(GO) test $$race -timeout 40m -vet=off $$watched || failed=1; \
 	exit $$failed
+
+# The two run side by side: a replay keeps one processor for minutes.
+plain:
+	$(GO) test -timeout 40m -vet=off $(PURE:%=./%) ./internal/drill
+
+alone:
+	TAKT_TEST_PG_REQUIRED=1 $(GO) test -timeout 40m -vet=off -run '^Test($(ALONE))$$' $(ALONE_IN:%=./%)
 
 drill: postgres ## servers, databases and networks that fail, on real processes and PostgreSQL: a quarter of an hour
 	TAKT_TEST_PG_REQUIRED=1 TAKT_DRILL=$${TAKT_DRILL:-20s} $(GO) test -v -count 1 -timeout 60m ./internal/drill/pg

@@ -28,6 +28,7 @@ func TestSystems(t *testing.T) {
 	}
 	for system := range strings.SplitSeq(*systems, ",") {
 		t.Run(system, func(t *testing.T) {
+			t.Parallel()
 			goos, arch, _ := strings.Cut(system, "/")
 			checked := 0
 			for _, err := range checkSystem(t, goos, arch, ".", &checked, "./...") {

@@ -25,7 +25,16 @@ import (
 // patience bounds what only ends early when something is broken.
 const patience = time.Minute
 
+// envRace tunes the race detector. By itself it lets a program wait for a second before that ends, for what its goroutines still
+// do; a process of the tests has told what it had to, and there are some thousand of them.
+const envRace = "GORACE"
+
 func TestMain(m *testing.M) {
+	if _, set := os.LookupEnv(envRace); !set {
+		if err := os.Setenv(envRace, "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(m, map[string]func(){"takt": main, "testworker": testWorker})
 }
 
@@ -52,6 +61,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			dir, err := filepath.Abs(filepath.Join("..", "..", "examples"))
 			e.Setenv("EXAMPLES", dir)
+			e.Setenv(envRace, os.Getenv(envRace))
 			return err
 		},
 		RequireExplicitExec: true,
@@ -95,7 +105,7 @@ func launch(ts *testscript.TestScript, name string, args ...string) *background 
 	ts.Check(err)
 	b := &background{cmd: exec.Command(path, args...), done: make(chan struct{}), lines: make(chan string, 1024)}
 	b.cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "TAKT_SERVER", "TAKT_TOKEN_FILE", "TAKT_LEASE_TTL"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "TAKT_SERVER", "TAKT_TOKEN_FILE", "TAKT_LEASE_TTL", envRace} {
 		if v := ts.Getenv(name); v != "" {
 			b.cmd.Env = append(b.cmd.Env, name+"="+v)
 		}

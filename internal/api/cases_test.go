@@ -56,7 +56,7 @@ func TestC73Numbers(t *testing.T) {
 // TestC79Lists: lists over 100,000 executions are bounded, whatever is asked for, also by many at once and while rows
 // come; a walk by places repeats and skips nothing.
 func TestC79Lists(t *testing.T) {
-	const rows = 100_000
+	const rows = manyRows
 	dir := t.TempDir()
 	st, err := sqlite.Open(t.Context(), sqlite.Config{Path: app.Database(dir), NoSync: true})
 	if err != nil {

@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +36,22 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(workAs); text != "" {
 		os.Exit(work(text))
 	}
+	patiently()
 	goleak.VerifyTestMain(m)
+}
+
+// patiently lets more tests wait side by side than there are processors, unless -parallel says how many: most wait for leases that run
+// out on clocks which nobody turns, and do little else.
+func patiently() {
+	const name = "test.parallel"
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == name })
+	if f := flag.Lookup(name); !given && runtime.GOMAXPROCS(0) < 4 {
+		if err := f.Value.Set("4"); err != nil {
+			panic(err)
+		}
+	}
 }
 
 // serve runs a server until its standard input ends, or prints why it was refused.

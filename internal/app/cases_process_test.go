@@ -127,8 +127,9 @@ func TestC33RollingRestart(t *testing.T) {
 
 // tap records the calls of workers on their way to the server.
 type tap struct {
-	mu    sync.Mutex
-	calls map[string][][]byte // by the last word of the path
+	mu       sync.Mutex
+	calls    map[string][][]byte // by the last word of the path
+	answered map[string]int      // how many of them the server has taken in
 }
 
 func newTap(t *testing.T, server string) (*tap, string) {
@@ -137,7 +138,7 @@ func newTap(t *testing.T, server string) (*tap, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &tap{calls: map[string][][]byte{}}
+	p := &tap{calls: map[string][][]byte{}, answered: map[string]int{}}
 	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(u) }, ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 		w.WriteHeader(http.StatusBadGateway) // a worker was killed
 	}}
@@ -152,6 +153,9 @@ func newTap(t *testing.T, server string) (*tap, string) {
 		p.mu.Unlock()
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		forward.ServeHTTP(w, r)
+		p.mu.Lock()
+		p.answered[word]++
+		p.mu.Unlock()
 	}))
 	t.Cleanup(s.Close)
 	return p, s.URL
@@ -162,6 +166,13 @@ func (p *tap) of(word string) [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([][]byte(nil), p.calls[word]...)
+}
+
+// taken is how many calls of a kind the server has answered so far.
+func (p *tap) taken(word string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answered[word]
 }
 
 // replay sends a captured call to the server.
@@ -211,7 +222,7 @@ func TestC31KilledProcess(t *testing.T) {
 	_ = second.Wait() // killed
 	beats, reports, farewells := tapped.of("heartbeat"), tapped.of("report"), tapped.of("close")
 	c.worker("w1", 1, 0)
-	until(t, "the new process is there", func() bool { return len(tapped.of("open")) == 3 })
+	until(t, "the new process is there", func() bool { return tapped.taken("open") == 3 })
 	say := func(when string, farewells ...[]byte) {
 		t.Helper()
 		for _, body := range beats {

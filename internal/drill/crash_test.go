@@ -62,9 +62,9 @@ func TestCrashPoints(t *testing.T) {
 			t.Errorf("the scenario does not pass %s", p)
 		}
 	}
-	for _, p := range slices.Sorted(maps.Keys(dry.count)) {
+	for i, p := range slices.Sorted(maps.Keys(dry.count)) {
 		for _, nth := range slices.Compact([]int{1, dry.count[p]/2 + 1}) {
-			if raceOn && nth > 1 {
+			if raceOn && (nth > 1 || i%4 > 0) { // all of them are played without the race detector
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%d", p, nth), func(t *testing.T) {

@@ -233,7 +233,7 @@ func (s *tempest) calm() {
 func TestFleetSeeds(t *testing.T) {
 	n := max(*manySeeds/4, 1) // each is four partitions and three servers
 	if testing.Short() || raceOn {
-		n = min(n, 2)
+		n = min(n, 1)
 	}
 	seeds := []uint64{39} // once found something: a runner hung for almost two P
 	for i := range n {

@@ -114,8 +114,11 @@ func (k *killed) kill() {
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	kills := *manyKills
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		kills = min(kills, 5)
+	case raceOn: // which watches the workers; the server is a process that is not
+		kills = min(kills, 10)
 	}
 	k := newKilled(t)
 	k.start()

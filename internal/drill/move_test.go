@@ -340,7 +340,7 @@ func TestMoves(t *testing.T) {
 	seeds := []uint64{}
 	n := max(*manySeeds/2, 1)
 	if testing.Short() || raceOn {
-		n = min(n, 3)
+		n = min(n, 2)
 	}
 	for i := range n {
 		seeds = append(seeds, uint64(i)+1)

@@ -76,7 +76,7 @@ func TestSeeds(t *testing.T) {
 	seeds := []uint64{}
 	n := *manySeeds
 	if testing.Short() || raceOn {
-		n = min(n, 6)
+		n = min(n, 3)
 	}
 	for i := range n {
 		seeds = append(seeds, uint64(i)+1)

@@ -16,6 +16,7 @@ import (
 
 // TestExamOfRows is the exam where nothing lies in lots.
 func TestExamOfRows(t *testing.T) {
+	unwatched(t)
 	t.Parallel()
 	h := harness(t, postgres.NoLots)
 	h.Seeds = 1

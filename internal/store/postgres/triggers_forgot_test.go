@@ -64,6 +64,7 @@ func TestTriggersOfKnownAfterForgottenTail(t *testing.T) {
 
 // What is known of jobs is bounded in bytes (R14), as all that memory holds.
 func TestKnownJobsAreBounded(t *testing.T) {
+	unwatched(t)
 	t.Parallel()
 	both, _ := servers(t)
 	s := both[0]
