@@ -160,6 +160,7 @@ func (e *Engine) backlogPage(ev BacklogPage) {
 		if goesWithJob(row.Definition) {
 			e.cancel(held, Entry{Definition: row.Definition})
 		}
+		e.heldNow(row)
 	}
 	if ev.Through != (Place{}) {
 		last = backlogKey{ev.Through.At, ev.Through.ID}

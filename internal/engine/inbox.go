@@ -297,6 +297,14 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 	p.read(ev.Seq)
 }
 
+// heldNow takes the entries that wait for the row of an execution that a page of another kind has brought: what arrived before it comes
+// before what is due.
+func (e *Engine) heldNow(row Row) {
+	for _, entry := range e.pages.answeredEntries(row.Execution.ID) {
+		e.entryWithRow(entry, row)
+	}
+}
+
 func (e *Engine) entryWithRow(entry Entry, row Row) {
 	x := e.executions[entry.Execution]
 	switch {

@@ -241,6 +241,7 @@ func (e *Engine) scheduledPage(ev ScheduledPage) {
 		if goesWithJob(row.Definition) {
 			e.cancel(held, Entry{Definition: row.Definition})
 		}
+		e.heldNow(row)
 	}
 	b.through = ev.Through
 	b.unseen = slices.DeleteFunc(b.unseen, func(u unseen) bool { return u.seq <= ev.Seq })

@@ -30,6 +30,7 @@ type memory struct {
 	due     []engine.Due
 	renewed int
 	reads   int // of the inbox
+	others  int // reads of what is queued or waits for its instant
 
 	servers []store.Server
 	floor   int
@@ -37,6 +38,7 @@ type memory struct {
 	onCommit func(ctx context.Context, n int, b *engine.Batch) error // before the commit; n counts attempts. An error with KindUnknown and errLands is applied all the same
 	onRenew  func() error
 	onRows   func() error
+	onInbox  func(ctx context.Context)
 	attempts int
 }
 
@@ -171,7 +173,10 @@ func (m *memory) LoadPartition(context.Context, int) (engine.Loaded, error) {
 	return engine.Loaded{Seq: m.row.Seq, LastToken: m.row.LastToken}, nil
 }
 
-func (m *memory) InboxPage(_ context.Context, _, limit int) (engine.InboxPage, error) {
+func (m *memory) InboxPage(ctx context.Context, _, limit int) (engine.InboxPage, error) {
+	if m.onInbox != nil {
+		m.onInbox(ctx)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
@@ -185,10 +190,16 @@ func (m *memory) DuePage(context.Context, int, engine.WantDue) (engine.DuePage, 
 }
 
 func (m *memory) BacklogPage(context.Context, int, engine.WantBacklog) (engine.BacklogPage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.others++
 	return engine.BacklogPage{}, nil
 }
 
 func (m *memory) ScheduledPage(context.Context, int, engine.WantScheduled) (engine.ScheduledPage, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.others++
 	return engine.ScheduledPage{}, nil
 }
 

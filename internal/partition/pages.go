@@ -49,6 +49,16 @@ type reading struct {
 	since    map[int64]time.Duration // mono when those of that page were first seen
 	inboxDue time.Duration           // mono when the inbox is read unasked
 	begun    time.Duration           // mono when the newest reader was started
+	inbox    bool                    // it was read to its end once
+}
+
+// inboxFirst is how long after the load what is due may wait for what people have asked before: a reschedule or a cancel that was stored
+// while nobody owned the partition.
+const inboxFirst = time.Second
+
+// waits tells that a kind of page is not read yet: its rows act by themselves, and the inbox may say otherwise.
+func (t *tenure) waits(kind int, now time.Duration) bool {
+	return (kind == pageScheduled || kind == pageBacklog) && !t.reading.inbox && now < t.loaded+inboxFirst
 }
 
 // wishes are ids that are to be read, and those that are being read.
@@ -147,7 +157,7 @@ func (t *tenure) read() {
 		r.wanted[pageInbox] = true
 	}
 	for kind := range pageKinds {
-		if r.wanted[kind] && r.free(kind) && now >= r.retry[kind] {
+		if r.wanted[kind] && r.free(kind) && now >= r.retry[kind] && !t.waits(kind, now) {
 			r.wanted[kind], r.busy[kind], r.begun = false, true, now
 			t.startReader(kind, now)
 		}
@@ -239,6 +249,7 @@ func (t *tenure) arrived(p page) {
 		return
 	}
 	if inbox, is := p.event.(engine.InboxPage); is {
+		r.inbox = r.inbox || !p.full
 		was := r.stuck
 		stuck, fresh := t.stuck(inbox.Entries)
 		if r.stuck = stuck; !fresh && p.full { // what is in the way may be on its way out, or wait: no reason to look without end
@@ -261,7 +272,11 @@ func (t *tenure) untilRead(now time.Duration) time.Duration {
 	}
 	for kind := range pageKinds {
 		if r.wanted[kind] && r.free(kind) {
-			d = min(d, r.retry[kind]-now)
+			at := r.retry[kind]
+			if t.waits(kind, now) {
+				at = max(at, t.loaded+inboxFirst)
+			}
+			d = min(d, at-now)
 		}
 	}
 	if t.flight != nil || t.prepared != nil {

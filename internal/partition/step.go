@@ -28,6 +28,7 @@ func (t *tenure) load(ctx context.Context) error {
 	loaded.LeftOut = slices.Clone(t.seat.leftOut)
 	loaded.Takeover = t.seat.n.mono() < t.seat.takeover
 	t.seq.Store(loaded.Seq)
+	t.loaded = t.seat.n.mono()
 	t.ahead, t.from = loaded.Seq, loaded.Seq
 	t.queue, t.unread = []item{{event: loaded, kind: kindOf(loaded)}}, 0
 	return nil

@@ -67,6 +67,7 @@ type tenure struct {
 	commits  int64
 	behind   int           // levels, as the engine was told
 	born     time.Duration // mono
+	loaded   time.Duration // mono
 	late     lateness
 }
 
