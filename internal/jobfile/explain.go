@@ -3,6 +3,7 @@ package jobfile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -63,7 +64,12 @@ func (d *Doc) explain(err error, reg huma.Registry, schema *huma.Schema) *Error 
 		}
 		return d.At(field, fmt.Sprintf("%.80q does not fit", detail.Value), hint)
 	}
-	return d.At(field, msg, instead(reg, schemaAt(reg, schema, field)))
+	at := schemaAt(reg, schema, field)
+	hint := instead(reg, at)
+	if field == "kind" && at != nil && slices.Contains(at.Enum, any("Job")) { // by the schema of a job one of an unknown kind is judged
+		hint = "documents of jobs are of kind Job, those of calendars of kind Calendar"
+	}
+	return d.At(field, msg, hint)
 }
 
 // namePattern is what takt.JobMetadata asks of names.
