@@ -178,7 +178,7 @@ func TestCalendarChangedTooOften(t *testing.T) {
 		p := playedBy(t, "config misfire=10s owner=2s", "calendar hol closed=2026-02-02",
 			"job j cron=*/2_*_*_*_*_* calendars=hol cron2=*/4_*_*_*_*_* misfire=all limit=1000 overlap=skip", "worker A slots=4 lives work=50h",
 			"advance 3s quiet", "pause 30s", "reload", "advance 1s quiet")
-		for range engine.PastMax + 1 {
+		for range engine.CalendarsMax + 1 {
 			p.do("calendar hol closed=2026-01-01 unread", "pause 10ms")
 		}
 		p.do(last, "kill A", "worker B slots=4 lives work=1s", "advance 60s quiet")

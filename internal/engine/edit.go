@@ -227,7 +227,7 @@ func (entry *Entry) then(c *job.Cursor) *job.Definition {
 	return old
 }
 
-// forgot tells that calendars were changed so often since a cursor came to owe that those of then are not known any more (PastMax). Then
+// forgot tells that calendars were changed so often since a cursor came to owe that those of then are not known any more (CalendarsMax). Then
 // all that the job owes is given up: which instants its schedules share can not be told.
 func (entry *Entry) forgot(c *job.Cursor) bool { return entry.then(c).Stamp() != c.Stamp }
 

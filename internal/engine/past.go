@@ -16,14 +16,18 @@ import (
 // that have the same instants, planning goes on as after any outage. That is judged for the job as a whole: two schedules
 // of one may share an instant, which must not have an execution and a decision (R4).
 
-// PastMax bounds the revisions that Past brings, of the job and of each calendar: the newest ones. Of a job that is edited
-// more often while nobody plans, the revisions between the cursors' and those are as if they had not been.
-const PastMax = 16
+// PastMax bounds the revisions of the job that Past brings: the newest ones. Of a job that is edited more often while nobody plans, the
+// revisions between the cursors' and those are as if they had not been. CalendarsMax bounds those of each calendar. Of one that is changed
+// more often, what came due before the oldest that is known was open or closed, nobody knows: all of it is missed (see unclosed).
+const (
+	PastMax      = 16
+	CalendarsMax = 256
+)
 
 // Past is what a job and its calendars said before, as far back as the cursors know.
 type Past struct {
 	Revisions []*job.Definition // of the job, but the newest, newest first: PastMax and the one that each cursor is of
-	Calendars []job.Calendar    // revisions of the calendars that these and the newest name, deletions left out, newest first: PastMax of each
+	Calendars []job.Calendar    // revisions of the calendars that these and the newest name, deletions left out, newest first: CalendarsMax of each
 }
 
 // version is what was in force at the instants in (from, to].
@@ -94,10 +98,16 @@ func (p *Past) versions(c *job.Cursor, newest *job.Definition) (all []version) {
 			revisions = append(revisions, d)
 		}
 	}
-	old := p.asOf(revisions[len(revisions)-1], revisions[len(revisions)-1].UpdatedAt)
-	from := old.UpdatedAt
+	first := revisions[len(revisions)-1]
+	old, from := p.asOf(first, first.UpdatedAt), first.UpdatedAt
+	forgot := written(old) > from
 	if c.Revision > 0 {
-		old, from = p.stamped(revisions[len(revisions)-1], c.Stamp), 0
+		old, from = p.stamped(first, c.Stamp), 0
+		forgot = old.Stamp() > c.Stamp
+	}
+	if forgot {
+		all = append(all, version{unclosed(old), from, written(old)})
+		from = written(old)
 	}
 	var changes []job.Instant
 	for _, d := range revisions[:len(revisions)-1] {
@@ -117,6 +127,17 @@ func (p *Past) versions(c *job.Cursor, newest *job.Definition) (all []version) {
 		old, from = p.asOf(old, at), at
 	}
 	return all
+}
+
+// unclosed stands for a revision whose calendars are not known: each instant of its schedules gets a decision, whether one of them closed
+// it or not.
+func unclosed(def *job.Definition) *job.Definition {
+	was := *def
+	was.Spec.Schedules = slices.Clone(def.Spec.Schedules)
+	for i := range was.Spec.Schedules {
+		was.Spec.Schedules[i].Calendars = nil
+	}
+	return &was
 }
 
 // asOf gives a revision its calendars as they were at an instant; one that lies before all that is known of a calendar is

@@ -63,7 +63,7 @@ func (d *database) past(u job.UID) *engine.Past {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.calendars)) {
 		for i, c := range slices.Backward(d.calendars[name]) {
-			if i >= len(d.calendars[name])-engine.PastMax {
+			if i >= len(d.calendars[name])-engine.CalendarsMax {
 				p.Calendars = append(p.Calendars, c)
 			}
 		}

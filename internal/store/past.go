@@ -20,6 +20,15 @@ type PastOf struct {
 	bytes     int
 }
 
+// AddPast takes a revision of a calendar in, newest first; ErrEnough when what is there is large and no more has to be known.
+func AddPast(all *[]job.Calendar, c *job.Calendar, bytes *int) error {
+	if *bytes += SizeOfCalendar(c); *bytes > PastBytes && len(*all) >= engine.PastMax {
+		return ErrEnough
+	}
+	*all = append(*all, *c)
+	return nil
+}
+
 // Full tells that no more should come.
 func (p *PastOf) Full() bool { return p.bytes > PastBytes }
 

@@ -155,11 +155,12 @@ func (r *joiner) pasts(entries []engine.Entry) (n int, err error) {
 }
 
 func pastCalendars(r *link, namespace, name string) (all []job.Calendar, err error) {
-	err = calendarRevisions(r, namespace, name, math.MaxInt64, engine.PastMax, func(v store.CalendarRevision) error {
-		if !v.Deleted {
-			all = append(all, v.Calendar)
+	bytes := 0
+	err = calendarRevisions(r, namespace, name, math.MaxInt64, engine.CalendarsMax, func(v store.CalendarRevision) error {
+		if v.Deleted {
+			return nil
 		}
-		return nil
+		return store.AddPast(&all, &v.Calendar, &bytes)
 	})
 	return all, err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/taktsched/takt/internal/engine"
@@ -191,6 +192,15 @@ var calendarCases = []examCase{
 		page, _ = s.InboxPage(ctx, 0, 1000)
 		p := page.Entries[0].Past.Revisions
 		equal(tb, "the newest, and the cursor's", []any{len(p), p[0].Revision, p[len(p)-1].Revision}, []any{engine.PastMax + 1, int64(engine.PastMax + 5), int64(3)})
+		d.dropInbox()
+		d.putJob("b", 2, keepsTo("cn"))
+		for n := range engine.PastMax + 4 { // of a calendar more are known
+			d.applied(store.ApplyJobs{Calendars: []store.PutCalendar{at("cn", noon+job.Instant(10+n), []string{"MON", "TUE"}[n%2])}})
+		}
+		d.commit(engine.Batch{Cursors: []job.Cursor{{Job: job.UID{2}, Schedule: "main", Revision: 1, Stamp: 3, Next: noon + 5}}})
+		page, _ = s.InboxPage(ctx, 0, 1000)
+		known := slices.DeleteFunc(page.Entries[0].Past.Calendars, func(c job.Calendar) bool { return c.Name != "cn" })
+		equal(tb, "all of the calendar", []any{len(known) > engine.PastMax+4, int64(len(known))}, []any{true, known[0].Revision})
 		d.dropInbox()
 		big := job.Spec{Pool: "p", Handler: "h", Params: json.RawMessage(`"` + strings.Repeat("x", job.MaxParams-2) + `"`)}
 		for n := range byte(4) { // together more than a page may bring

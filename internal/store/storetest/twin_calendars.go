@@ -213,7 +213,7 @@ func (w *twin) past(e *engine.Entry) *engine.Past {
 		if c == nil {
 			continue
 		}
-		for i := len(c.revisions) - 1; i >= 0 && i >= len(c.revisions)-engine.PastMax; i-- {
+		for i := len(c.revisions) - 1; i >= 0 && i >= len(c.revisions)-engine.CalendarsMax; i-- {
 			if v := c.revisions[i]; !v.Deleted {
 				v.Calendar.CreatedAt = c.created
 				p.Calendars = append(p.Calendars, v.Calendar)
