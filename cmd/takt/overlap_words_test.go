@@ -19,7 +19,7 @@ so has an instant that had waited for the jobs that it runs after, and finds no 
 
 - A job that declares nothing lets what schedules make queue; requests run at once and are in nobody's way. With ` + "`overlap`" + ` in the document, requests obey it too.
 - ` + "`takt rerun`" + ` is never dropped: unless the policy is allow, the execution waits for its turn, beyond ` + "`maxQueued`" + `.
-- Catch-up after an outage and backfills wait until nothing of the job runs or waits: the places of the queue are left to what is due, and with ` + "`replace`" + ` the past replaces nothing, but what is due replaces a catch-up that still runs: that one ends ` + "`cancelled`" + ` (` + "`replaced`" + `), as an execution, and ` + "`takt missed`" + ` does not list it.
+- Catch-up after an outage and backfills wait until nothing of the job runs or waits: the places of the queue are left to what is due, and with ` + "`replace`" + ` the past replaces nothing, but what is due replaces a catch-up that still runs: that one ends ` + "`cancelled`" + ` (` + "`replaced`" + `), as an execution, and ` + "`takt missed`" + ` does not list it. What is not later than ` + "`misfire.grace`" + ` is no catch-up: it comes at once, and what finds no place is dropped.
 - An edit decides about what comes from then on; what waits keeps waiting, but for ` + "`allow`" + `: then it starts.
 - ` + "`takt describe job`" + ` shows what runs, how many wait and since when; ` + "`takt describe execution`" + ` what one waits for. ` + "`takt cancel`" + ` ends either.
 - A run that hangs blocks the next ones for as long as it hangs: give it ` + "`timeout.attempt`" + ` or ` + "`timeout.stall`" + `. A worker that dies blocks nothing for longer than its lease.
