@@ -208,7 +208,7 @@ func (d *Doc) checkDuration(path, text string) *Error {
 	v, err := takt.ParseDuration(text)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "ten years"):
-		return d.At(path, fmt.Sprintf("%.40q is more than ten years", text), "leave it out for no bound")
+		return d.At(path, fmt.Sprintf("%.40q is more than ten years", text), "write ten years at most, such as 3650d; where a length of time bounds something, leave it out for no bound")
 	case err == nil && v.Std()%1_000_000 != 0:
 		return d.At(path, fmt.Sprintf("%.40q has a fraction of a millisecond", text), "durations are whole milliseconds")
 	}

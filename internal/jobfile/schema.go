@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -124,14 +125,15 @@ func typeOf(r huma.Registry, s *huma.Schema) string {
 }
 
 func limits(s *huma.Schema) string {
+	number := func(bound float64) string { return strconv.FormatFloat(bound, 'f', -1, 64) }
 	var all []string
 	switch {
 	case s.Minimum != nil && s.Maximum != nil:
-		all = append(all, fmt.Sprintf("%v-%v", *s.Minimum, *s.Maximum))
+		all = append(all, number(*s.Minimum)+"-"+number(*s.Maximum))
 	case s.Minimum != nil:
-		all = append(all, fmt.Sprintf("at least %v", *s.Minimum))
+		all = append(all, "at least "+number(*s.Minimum))
 	case s.Maximum != nil:
-		all = append(all, fmt.Sprintf("at most %v", *s.Maximum))
+		all = append(all, "at most "+number(*s.Maximum))
 	}
 	if s.MaxLength != nil {
 		all = append(all, fmt.Sprintf("at most %d characters", *s.MaxLength))
