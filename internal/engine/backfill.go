@@ -256,8 +256,13 @@ func (e *Engine) looked(id job.ExecutionID, row Row, page *ExecutionPage) {
 				}
 			}
 		}
-		if _, open := b.open[id]; open && b.Cancel != nil && b.Cancel.Running && e.executions[id] == nil &&
-			!row.Execution.ID.IsZero() && !row.Execution.State.Ended() && e.usable(&row) {
+		if _, open := b.open[id]; !open || b.Cancel == nil || !b.Cancel.Running {
+			continue
+		}
+		switch x := e.executions[id]; {
+		case x != nil: // another page has brought it since it was asked for
+			e.cancel(x, Entry{Note: b.Cancel.Note})
+		case !row.Execution.ID.IsZero() && !row.Execution.State.Ended() && e.usable(&row):
 			e.cancel(e.holdQueued(row), Entry{Note: b.Cancel.Note})
 		}
 	}

@@ -222,7 +222,7 @@ func (entry *Entry) leftOld(c *job.Cursor) bool {
 func (entry *Entry) then(c *job.Cursor) *job.Definition {
 	old := entry.under(c)
 	if entry.Past != nil && c.Stamp != old.Stamp() {
-		return entry.Past.stamped(old, c.Stamp)
+		return entry.Past.byName().stamped(old, c.Stamp)
 	}
 	return old
 }

@@ -298,9 +298,12 @@ func (e *Engine) executionPage(ev ExecutionPage) {
 }
 
 // heldNow takes the entries that wait for the row of an execution that a page of another kind has brought: what arrived before it comes
-// before what is due.
+// before what is due. The row that was asked for is waited for still: a backfill, or a turn of its job, may have asked for it, too.
 func (e *Engine) heldNow(row Row) {
-	for _, entry := range e.pages.answeredEntries(row.Execution.ID) {
+	id := row.Execution.ID
+	entries := e.pages.entries[id]
+	delete(e.pages.entries, id)
+	for _, entry := range entries {
 		e.entryWithRow(entry, row)
 	}
 }

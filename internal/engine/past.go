@@ -34,6 +34,7 @@ type Past struct {
 type version struct {
 	def      *job.Definition
 	from, to job.Instant
+	forgot   bool // def is one of unclosed
 }
 
 // written is when the last change of what a definition says was written: its own, or a calendar's.
@@ -86,114 +87,10 @@ func (entry *Entry) WantsPast() bool {
 	return len(entry.Cursors) == 0 && def.Deleted == nil && (def.Revision > 1 || written(def) > def.UpdatedAt)
 }
 
-// versions are what was in force since a cursor was computed, oldest first, but the newest. Without a cursor (Revision 0):
-// since the job was created.
-func (p *Past) versions(c *job.Cursor, newest *job.Definition) (all []version) {
-	if p == nil {
-		return nil
-	}
-	revisions := []*job.Definition{newest}
-	for _, d := range p.Revisions {
-		if d.Revision >= c.Revision && d.Revision < revisions[len(revisions)-1].Revision {
-			revisions = append(revisions, d)
-		}
-	}
-	first := revisions[len(revisions)-1]
-	old, from := p.asOf(first, first.UpdatedAt), first.UpdatedAt
-	forgot := written(old) > from
-	if c.Revision > 0 {
-		old, from = p.stamped(first, c.Stamp), 0
-		forgot = old.Stamp() > c.Stamp
-	}
-	if forgot {
-		all = append(all, version{unclosed(old), from, written(old)})
-		from = written(old)
-	}
-	var changes []job.Instant
-	for _, d := range revisions[:len(revisions)-1] {
-		changes = append(changes, d.UpdatedAt)
-	}
-	for i := range p.Calendars {
-		if at := p.Calendars[i].UpdatedAt; at > written(old) && at <= written(newest) {
-			changes = append(changes, at)
-		}
-	}
-	slices.Sort(changes)
-	for _, at := range slices.Compact(changes) {
-		all = append(all, version{old, from, at})
-		for k := len(revisions) - 1; k >= 0 && revisions[k].UpdatedAt <= at; k-- {
-			old = revisions[k]
-		}
-		old, from = p.asOf(old, at), at
-	}
-	return all
-}
-
-// unclosed stands for a revision whose calendars are not known: each instant of its schedules gets a decision, whether one of them closed
-// it or not.
-func unclosed(def *job.Definition) *job.Definition {
-	was := *def
-	was.Spec.Schedules = slices.Clone(def.Spec.Schedules)
-	for i := range was.Spec.Schedules {
-		was.Spec.Schedules[i].Calendars = nil
-	}
-	return &was
-}
-
-// asOf gives a revision its calendars as they were at an instant; one that lies before all that is known of a calendar is
-// taken to lie in the oldest.
-func (p *Past) asOf(def *job.Definition, at job.Instant) *job.Definition {
-	was := *def
-	was.Calendars = map[string]*job.Calendar{}
-	for _, name := range def.Spec.Calendars() {
-		for i := range p.Calendars {
-			if c := &p.Calendars[i]; c.Name == name {
-				if was.Calendars[name] = c; c.UpdatedAt <= at {
-					break
-				}
-			}
-		}
-	}
-	return &was
-}
-
-// stamped gives a revision its calendars as they were when its stamp was this one: the changes since are taken back one by one, the
-// newest first. A stamp that is still higher tells that there is no older one.
-func (p *Past) stamped(def *job.Definition, stamp int64) *job.Definition {
-	at := written(def)
-	for i := range p.Calendars {
-		at = max(at, p.Calendars[i].UpdatedAt)
-	}
-	was := p.asOf(def, at)
-	for was.Stamp() > stamp {
-		var last, before *job.Calendar
-		for _, name := range def.Spec.Calendars() {
-			c := was.Calendars[name]
-			if older := p.before(c); older != nil && c.UpdatedAt >= def.UpdatedAt && (last == nil || c.UpdatedAt > last.UpdatedAt) {
-				last, before = c, older
-			}
-		}
-		if last == nil {
-			break
-		}
-		was.Calendars[last.Name] = before
-	}
-	return was
-}
-
-// before is the revision of a calendar before another one; nil: it is not known.
-func (p *Past) before(c *job.Calendar) *job.Calendar {
-	i := slices.IndexFunc(p.Calendars, func(x job.Calendar) bool { return c != nil && x.Name == c.Name && x.Revision < c.Revision })
-	if i < 0 {
-		return nil
-	}
-	return &p.Calendars[i]
-}
-
 // meansSame tells that a version has the instants that the newest has. What is compared does not depend on how far the
 // version is settled, so that each step judges alike.
 func (e *Engine) meansSame(v *version, newest *job.Definition, cursors map[string]job.Cursor, left *int) bool {
-	if newest.Deleted != nil || newest.Spec.Disabled || v.def.Spec.Disabled || !reflect.DeepEqual(v.def.Spec.Schedules, newest.Spec.Schedules) {
+	if v.forgot || newest.Deleted != nil || newest.Spec.Disabled || v.def.Spec.Disabled || !reflect.DeepEqual(v.def.Spec.Schedules, newest.Spec.Schedules) {
 		return false
 	}
 	for i := range newest.Spec.Schedules {
@@ -254,7 +151,7 @@ func (e *Engine) settlePast(entry Entry, cursors map[string]job.Cursor, held boo
 	n := len(versions)
 	switch {
 	case held:
-		versions = append(versions, version{newest, written(newest), e.now.Wall})
+		versions = append(versions, version{newest, written(newest), e.now.Wall, false})
 		n++
 	case n == 0:
 		return min(written(newest), e.now.Wall), false, true
