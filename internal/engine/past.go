@@ -21,7 +21,7 @@ import (
 // more often, what came due before the oldest that is known was open or closed, nobody knows: all of it is missed (see unclosed).
 const (
 	PastMax      = 16
-	CalendarsMax = 256
+	CalendarsMax = 64
 )
 
 // Past is what a job and its calendars said before, as far back as the cursors know.
