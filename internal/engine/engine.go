@@ -40,6 +40,7 @@ type Engine struct {
 	counters   Counters
 	audits     int            // instants that audits have looked at
 	facts      int            // of the newest commit
+	woken      time.Duration  // monotonic instant at which the newest step wanted the next one; 0: it did not mind
 	leftOut    map[About]bool // can not be decided
 	backfills  map[job.ExecutionID]*backfill
 	about      About // what is being decided
@@ -170,8 +171,12 @@ func (e *Engine) begin(now Now) {
 		now.Wall = e.now.Wall
 	}
 	blind := e.loaded && now.Mono-e.answered > e.cfg.OwnerTTL
+	stalled := e.woken > 0 && now.Mono > e.woken+stallAfter
 	e.now, e.answered = now, now.Mono
 	e.step = stepState{batch: Batch{At: now.Wall}}
+	if stalled {
+		e.soon.stalled(e)
+	}
 	if blind {
 		e.deferVerdicts(0)
 	}
@@ -258,6 +263,7 @@ func (e *Engine) end() Result {
 		e.forget(x)
 	}
 	e.step = stepState{}
+	e.woken, _ = e.NextWake()
 	return r
 }
 

@@ -34,3 +34,37 @@ func TestAskedWhileNobodyOwned(t *testing.T) {
 		}
 	}
 }
+
+// An owner that stood still for less than its lease finds in its memory what came due meanwhile, and in the inbox what people asked before
+// that: it reads the inbox first. When there is nothing, it waits no longer than a moment.
+func TestAskedWhileTheOwnerStoodStill(t *testing.T) {
+	for _, asked := range []engine.EntryKind{engine.EntryReschedule, engine.EntryCancel, ""} {
+		s := lead(t, "job files\ntrigger files in=10s\nworker A slots=1")
+		id := s.db.ordered()[0].row.ID
+		e, at := engine.New(s.cfg), s.now()
+		step := func(after time.Duration, events ...engine.Event) engine.Result {
+			at.Mono, at.Wall = at.Mono+after, at.Wall.Add(after)
+			return e.Step(at, append(events, engine.Tick{}))
+		}
+		want := step(8*time.Second, s.db.loaded(false)).Want
+		step(time.Millisecond, s.db.scheduledPage(*want.Scheduled))
+		if res := step(4 * time.Second); !res.Batch.Empty() || !res.Want.Inbox {
+			t.Fatalf("%q: it begins before the inbox was read (%v), which is asked for: %v", asked, res.Batch.Executions, res.Want.Inbox)
+		}
+		var events []engine.Event
+		if asked != "" {
+			events = append(events, engine.InboxPage{Seq: s.db.seq, Entries: []engine.Entry{{ID: 99, Kind: asked, Execution: id, Job: s.jobs["files"].UID,
+				Request: &engine.Request{At: at.Wall.Add(time.Minute)}}}})
+		}
+		states := []job.ExecutionState{}
+		for _, r := range []engine.Result{step(50*time.Millisecond, events...), step(50 * time.Millisecond)} {
+			for i := range r.Batch.Executions {
+				states = append(states, r.Batch.Executions[i].Row.State)
+			}
+		}
+		is := map[engine.EntryKind]job.ExecutionState{engine.EntryReschedule: job.ExecutionScheduled, engine.EntryCancel: job.ExecutionCancelled, "": job.ExecutionQueued}[asked]
+		if len(states) != 1 || states[0] != is {
+			t.Errorf("%q: the execution is %v, want %s", asked, states, is)
+		}
+	}
+}

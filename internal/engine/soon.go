@@ -21,6 +21,27 @@ type soonBook struct {
 	through Place                          // what is planned up to here is in memory
 	unseen  []unseen                       // left in the database where a page that is read now may not show it
 	askedAt time.Duration                  // of the page on its way; 0: none
+	from    time.Duration                  // monotonic instant from which what is due may be admitted, see stalled
+}
+
+// An owner that stood still (its machine was suspended, or its process stopped) for less than its lease finds what came due meanwhile in
+// memory, and what people asked meanwhile in the inbox: a reschedule or a cancel that was stored before the instant. So a step that comes
+// late by stallAfter asks for the inbox and lets nothing that waited for its instant begin before the inbox was surely read. At most once
+// in stallEach, so that who is always late is not kept from it.
+const (
+	stallAfter = 500 * time.Millisecond
+	stallWait  = 100 * time.Millisecond
+	stallEach  = 10 * time.Second
+)
+
+func (b *soonBook) stalled(e *Engine) {
+	if b.kept() == 0 {
+		return
+	}
+	e.step.inbox = true
+	if e.now.Mono >= b.from+stallEach {
+		b.from = e.now.Mono + stallWait
+	}
 }
 
 // Place is a place in the order of planned instants.
@@ -152,6 +173,9 @@ func (e *Engine) admitRipe() {
 			b.ripe = append(b.ripe, x)
 		}
 	}
+	if e.now.Mono < b.from {
+		return
+	}
 	left := e.cfg.PageSize
 	left, b.ripe = e.admitSome(b.ripe, left)
 	_, b.late = e.admitSome(b.late, left)
@@ -256,7 +280,7 @@ func (e *Engine) scheduledPage(ev ScheduledPage) {
 // wake is when the next one is due, or the next page is wanted; false when neither will be.
 func (b *soonBook) wake(e *Engine) (at time.Duration, some bool) {
 	if len(b.ripe)+len(b.late) > 0 {
-		return e.now.Mono, true
+		return max(e.now.Mono, b.from), true
 	}
 	if next, has := b.wheel.Next(); has {
 		at, some = e.wallAt(job.Instant(next)), true
