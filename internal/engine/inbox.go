@@ -15,6 +15,7 @@ func (e *Engine) inboxPage(ev InboxPage) {
 		e.step.inbox = true
 		return
 	}
+	e.soon.heard(e.now.Mono)
 	for _, entry := range ev.Entries {
 		switch {
 		case e.pages.entryTaken(ev.Seq, entry):

@@ -26,11 +26,11 @@ type soonBook struct {
 
 // An owner that stood still (its machine was suspended, or its process stopped) for less than its lease finds what came due meanwhile in
 // memory, and what people asked meanwhile in the inbox: a reschedule or a cancel that was stored before the instant. So a step that comes
-// late by stallAfter asks for the inbox and lets nothing that waited for its instant begin before the inbox was surely read. At most once
-// in stallEach, so that who is always late is not kept from it.
+// late by stallAfter asks for the inbox and lets nothing that waited for its instant begin before its page has come (heard), for stallWait
+// at most; and at most once in stallEach, so that who is always late is not kept from it.
 const (
-	stallAfter = 500 * time.Millisecond
-	stallWait  = 100 * time.Millisecond
+	stallAfter = 250 * time.Millisecond
+	stallWait  = time.Second
 	stallEach  = 10 * time.Second
 )
 
@@ -43,6 +43,9 @@ func (b *soonBook) stalled(e *Engine) {
 		b.from = e.now.Mono + stallWait
 	}
 }
+
+// heard tells that a page of the inbox has come.
+func (b *soonBook) heard(now time.Duration) { b.from = min(b.from, now) }
 
 // Place is a place in the order of planned instants.
 type Place struct {

@@ -50,6 +50,7 @@ type reading struct {
 	inboxDue time.Duration           // mono when the inbox is read unasked
 	begun    time.Duration           // mono when the newest reader was started
 	inbox    bool                    // it was read to its end once
+	asked    bool                    // the engine wants a page of it, also one with nothing in it
 }
 
 // inboxFirst is how long after the load what is due may wait for what people have asked before: a reschedule or a cancel that was stored
@@ -106,7 +107,7 @@ type page struct {
 func (t *tenure) want(w engine.Want) {
 	r := &t.reading
 	if w.Inbox {
-		r.wanted[pageInbox] = true
+		r.wanted[pageInbox], r.asked = true, true
 	}
 	if w.Due != nil {
 		r.due, r.wanted[pageDue] = *w.Due, true
@@ -257,7 +258,14 @@ func (t *tenure) arrived(p page) {
 		}
 		r.wanted[pageInbox] = r.wanted[pageInbox] || p.full && (len(inbox.Entries) > r.stuck || r.stuck > was)
 	}
-	for _, ev := range t.digestible(p.event) {
+	all := t.digestible(p.event)
+	if p.kind == pageInbox {
+		if r.asked && len(all) == 0 {
+			all = append(all, p.event)
+		}
+		r.asked = false
+	}
+	for _, ev := range all {
 		r.queued[p.kind]++
 		t.queue = append(t.queue, item{event: ev, kind: kindOf(ev), at: t.seat.n.mono()})
 	}
