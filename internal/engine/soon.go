@@ -31,7 +31,7 @@ type soonBook struct {
 const (
 	stallAfter = 250 * time.Millisecond
 	stallWait  = time.Second
-	stallEach  = 10 * time.Second
+	stallEach  = 2 * time.Second
 )
 
 func (b *soonBook) stalled(e *Engine) {
@@ -39,7 +39,7 @@ func (b *soonBook) stalled(e *Engine) {
 		return
 	}
 	e.step.inbox = true
-	if e.now.Mono >= b.from+stallEach {
+	if b.from == 0 || e.now.Mono >= b.from+stallEach {
 		b.from = e.now.Mono + stallWait
 	}
 }
