@@ -65,7 +65,7 @@ func unclosed(def *job.Definition) *job.Definition {
 	return &was
 }
 
-// byName are the revisions of calendars by name, newest first. A calendar may have hundreds, and each is looked for among those of its
+// byName are the revisions of calendars by name, newest first. A calendar may have dozens, and each is looked for among those of its
 // name alone.
 type byName map[string][]*job.Calendar
 
