@@ -260,8 +260,8 @@ func (t *tenure) arrived(p page) {
 	}
 	all := t.digestible(p.event)
 	if p.kind == pageInbox {
-		if r.asked && len(all) == 0 {
-			all = append(all, p.event)
+		if page, is := p.event.(engine.InboxPage); is && r.asked && len(all) == 0 { // what is left out of it stays out
+			all = append(all, engine.InboxPage{Seq: page.Seq})
 		}
 		r.asked = false
 	}
