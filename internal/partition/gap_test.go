@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/taktsched/takt/internal/engine"
+	"github.com/taktsched/takt/internal/job"
 	"github.com/taktsched/takt/internal/partition"
 )
 
@@ -59,4 +60,43 @@ func TestInboxIsReadFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+// wanting asks for the inbox with each report.
+type wanting struct{ *scripted }
+
+func (w wanting) Step(now engine.Now, events []engine.Event) engine.Result {
+	res := w.scripted.Step(now, events)
+	for _, ev := range events {
+		if _, is := ev.(engine.Report); is {
+			res.Want.Inbox = true
+		}
+	}
+	return res
+}
+
+// An engine that asks for the inbox hears that there is nothing for it, and nothing of what was left out.
+func TestAskedPageLeavesOutWhatIsBad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &memory{onCommit: func(_ context.Context, _ int, b *engine.Batch) error {
+			if len(b.Poison) > 0 {
+				return job.Errorf(job.KindRejected, "bad_data", "the database refuses the record")
+			}
+			return nil
+		}}
+		st.put(1, kindPanics)
+		r := newRigOf(t, st, nil, func(c *scripted) partition.Core { return wanting{c} })
+		time.Sleep(time.Minute)
+		before := r.node.Stats()[0].Engines
+		for range 3 {
+			if res := <-r.report("a"); res.err != nil {
+				t.Errorf("a report: %v", res.err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if after := r.node.Stats()[0].Engines; after != before {
+			t.Errorf("%d more engines: the bad entry comes again", after-before)
+		}
+		r.end()
+	})
 }
