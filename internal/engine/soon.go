@@ -26,8 +26,9 @@ type soonBook struct {
 
 // An owner that stood still (its machine was suspended, or its process stopped) for less than its lease finds what came due meanwhile in
 // memory, and what people asked meanwhile in the inbox: a reschedule or a cancel that was stored before the instant. So a step that comes
-// late by stallAfter asks for the inbox and lets nothing that waited for its instant begin before its page has come (heard), for stallWait
-// at most; and at most once in stallEach, so that who is always late is not kept from it.
+// late by stallAfter asks for the inbox and lets nothing that waited for its instant begin before a page of it has come (heard), for stallWait
+// at most; and stallEach lies between, so that who is always late is not kept from it. A page that was on its way when the owner stood still
+// counts as well, and so does the first of several: what lies behind it comes too late.
 const (
 	stallAfter = 250 * time.Millisecond
 	stallWait  = time.Second
